@@ -7,7 +7,8 @@
 # does it (cmake -P). In queries and functions
 # - {name} stands for the text of the fragment name.sql without its comments, {f.name} for the same with "f." before each of its columns;
 # - {carried}, {again}, {given} for columns of a job, and {f.carried}: sql/job_columns.txt;
-# - {flag.key} and {flag.key|place} for bits: sql/job_flags.txt.
+# - {flag.key} and {flag.key|place} for bits: sql/job_flags.txt;
+# - {admin_NAME}, in queries, for the statement of that query.
 
 function(embed_sql folder)
     set(lists QUERIES MIGRATIONS FUNCTIONS BEFORE FRAGMENTS)
@@ -140,6 +141,12 @@ endfunction()
 
 function(expanded_text_of file ret)
     text_of(${file} text)
+    while(text MATCHES "{(admin_[a-z_]+)}")
+        set(name ${CMAKE_MATCH_1})
+        get_filename_component(folder ${file} DIRECTORY)
+        text_of(${folder}/${name}.sql part)
+        string(REPLACE "{${name}}" "${part}" text "${text}")
+    endwhile()
     refuse_unknown_codes(${file} "${text}")
     foreach(name IN LISTS fragments fragments) # twice, since one may be in another
         string(REPLACE "{${name}}" "${fragment_${name}}" text "${text}")
@@ -178,11 +185,15 @@ endfunction()
 function(param_oids file expanded ret_oids)
     file(READ ${file} text)
     set(oids "")
-    if(text MATCHES "(^|\n)-- params:([^\n]*)")
-        string(REGEX REPLACE "[ \t\r]" "" types "${CMAKE_MATCH_2}")
-        string(REPLACE "[]" "_array" types "${types}")
-        string(REPLACE "," ";" types "${types}")
-        foreach(type IN LISTS types)
+    string(REGEX MATCHALL "(^|\n)-- params:[^\n]*" params "${text}")
+    list(JOIN params " " params)
+    if(NOT params STREQUAL "")
+        string(REGEX REPLACE "[ \t\r\n]*-- params:[ ]*" " " params "${params}")
+        string(REPLACE "[]" "_array" params "${params}")
+        string(REPLACE "," ";" params "${params}")
+        foreach(param IN LISTS params) # its type alone, or behind its name (cmake/EmbedVerbs.cmake)
+            string(STRIP "${param}" param)
+            string(REGEX REPLACE "^[a-z_]+ ([a-z0-9_]+)( .*)?$" "\\1" type "${param}")
             if(NOT DEFINED oid_${type})
                 message(FATAL_ERROR "${file}: unknown parameter type '${type}' (cmake/EmbedSql.cmake lists the known ones)")
             endif()

@@ -3,7 +3,7 @@
  * claimctl db: migrate, status, finish, trust-clock, rollback. */
 #include "ctl/core/ctl.h"
 #include "ctl/core/human.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "sql/queries.h"
 #include "store/migrate.h"
 
@@ -168,7 +168,7 @@ enum status db_trust_clock(struct ctl *ctl, const struct ctl_args *args, struct 
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_now(a, &now_us, err);
+    st = verb_now(a, &now_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -179,7 +179,7 @@ enum status db_trust_clock(struct ctl *ctl, const struct ctl_args *args, struct 
                         "to confirm",
                         clock);
     }
-    st = ctl_written(admin_query(a, &SQL_ADMIN_TRUST_CLOCK, NULL, &rows, err), err);
+    st = verb_written(admin_query(a, &SQL_ADMIN_TRUST_CLOCK, NULL, &rows, err), err);
     if (st != STATUS_OK) {
         return st;
     }

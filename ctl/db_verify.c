@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "ctl/commands/doctor/unfed.h"
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/filter.h"
 #include "sql/queries.h"
 
@@ -71,7 +71,7 @@ static enum status open_session(struct verify *v, const struct ctl_args *args, s
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_now(v->admin, &now_us, err);
+    st = verb_now(v->admin, &now_us, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -2,8 +2,8 @@
  *
  * The SQL of claimd as data, embedded at build from sql/queries, sql/migrations and sql/functions
  * by cmake/EmbedSql.cmake. A query file's header says `-- params: int8[], uuid, text` (types in the
- * order of $1, $2, …) and becomes a `const struct pg_statement SQL_<FILE NAME>` in the generated
- * "sql/queries.h". Nothing here needs libpq. */
+ * order of $1, $2, …; of verbs each with its name: verbs/verb.h) and becomes a `const struct
+ * pg_statement SQL_<FILE NAME>` in the generated "sql/queries.h". Nothing here needs libpq. */
 #ifndef CLAIMD_SQL_STATEMENT_H
 #define CLAIMD_SQL_STATEMENT_H
 

@@ -424,9 +424,9 @@ int admin_row_count(const struct admin_rows *rows)
     return PQntuples(rows->result);
 }
 
-int admin_column_count(const struct admin_rows *rows)
+int admin_column(const struct admin_rows *rows, const char *name)
 {
-    return PQnfields(rows->result);
+    return PQfnumber(rows->result, name);
 }
 
 const char *admin_value(const struct admin_rows *rows, int row, int column)

@@ -41,7 +41,8 @@ enum status admin_exec(struct admin *a, const char *sql, struct err *err) MUST_U
 
 void admin_rows_free(struct admin_rows *rows); /* accepts NULL */
 int admin_row_count(const struct admin_rows *rows);
-int admin_column_count(const struct admin_rows *rows);
+/* The place of the column of that name; -1: there is none. */
+int admin_column(const struct admin_rows *rows, const char *name);
 /* NULL = SQL NULL; borrowed from `rows`. */
 const char *admin_value(const struct admin_rows *rows, int row, int column);
 

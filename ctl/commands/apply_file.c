@@ -4,7 +4,6 @@
 #include "base/nearest.h"
 #include "ctl/commands/schedules.h"
 #include "ctl/options/job_check.h"
-#include "ctl/options/limit_options.h"
 
 #define SCHEDULES_KEY "schedules"
 #define KNOWN_MAX 256
@@ -85,8 +84,6 @@ enum status apply_section_blank(enum apply_section section, struct buf *out, str
 static bool has_form(enum form form, const json_t *value)
 {
     const char *text = json_string_value(value);
-    int64_t starts = 0;
-    char unit = '\0';
     switch (form) {
     case FORM_FLAG:
         return json_is_boolean(value);
@@ -94,7 +91,7 @@ static bool has_form(enum form form, const json_t *value)
         return json_is_integer(value) && json_integer_value(value) >= INT32_MIN &&
                json_integer_value(value) <= INT32_MAX;
     case FORM_RATE:
-        return text != NULL && limit_rate_is_valid(text, &starts, &unit);
+        return text != NULL && verb_rate_is_valid(text);
     case FORM_RULES:
         return text != NULL || json_is_object(value);
     case FORM_TIME:

@@ -5,6 +5,7 @@
 #define CLAIMD_CTL_COMMAND_PARTS_H
 
 #define MANY 1000
+#define NO_LIMIT "no limit is named: an option such as --running"
 #define ONE_WORD(name) .words = (name), .words_min = 1, .words_max = 1
 
 /* Which jobs: ctl/options/filter.c. */
@@ -47,7 +48,6 @@
     "TIME: 250ms, 10s, 5m, 2h, 1d; a number alone is seconds.\n"                         \
     "Warns on standard error if no live worker of the queue serves the kind."
 
-/* ctl/commands/retention.c. */
 #define RETAIN_HELP                                                                               \
     "Set or show how long finished jobs are kept.\n\n"                                            \
     "In whole days, 1d to 3650d; default: as long as scheduler.history_days says. A rule of the " \
@@ -65,7 +65,7 @@
     "no worker has announced yet. Prints a line for each change, or unchanged. --prune goes for "  \
     "the sections that the file has, and resumes nothing."
 
-/* ctl/commands/kinds.c. */
+/* ctl/commands/queues.c. */
 #define KIND_SET_HELP                                                                            \
     "Set what jobs of a kind get that say nothing else, or if they are kept.\n\n"                \
     "In place of what its plugin says, until it is set to `default`. Workers hear of it within " \

@@ -5,7 +5,7 @@
 #include "config/dump.h"
 #include "config/manual.h"
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "redis/redis.h"
 
 #include <sys/stat.h>

@@ -61,12 +61,13 @@ static enum status apply_all(struct file_apply *p, bool is_kept, struct err *err
     if (st != STATUS_OK) {
         return st; /* the session ends, and the transaction with it */
     }
-    return is_kept ? ctl_written(admin_exec(p->a, "COMMIT", err), err)
+    return is_kept ? verb_written(admin_exec(p->a, "COMMIT", err), err)
                    : admin_exec(p->a, "ROLLBACK", err);
 }
 
 /* A file that lost half of its lines would remove half of what is set. */
-static enum status ask(struct file_apply *p, const struct ctl_args *args, struct err *err)
+static enum status ask(struct ctl *ctl, struct file_apply *p, const struct ctl_args *args,
+                       struct err *err)
 {
     char question[100];
     enum status st = apply_all(p, false, err);
@@ -76,7 +77,7 @@ static enum status ask(struct file_apply *p, const struct ctl_args *args, struct
     (void)snprintf(question, sizeof question,
                    "%zu %s%s that the file does not have will be deleted.", p->removed, p->noun,
                    p->removed == 1 ? "" : "s");
-    return ctl_agree(args, question, err);
+    return ctl_agree(ctl, args, question);
 }
 
 enum status file_apply(struct ctl *ctl, const struct ctl_args *args, struct file_apply *p,
@@ -95,7 +96,7 @@ enum status file_apply(struct ctl *ctl, const struct ctl_args *args, struct file
         return st;
     }
     if (p->is_pruning && !is_dry && ctl_is_asking(args)) {
-        st = ask(p, args, err);
+        st = ask(ctl, p, args, err);
     }
     if (st != STATUS_OK) {
         return st;

@@ -6,7 +6,7 @@
 #define CLAIMD_CTL_FILE_APPLY_H
 
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 
 struct file_apply {
     struct admin *a;

@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "ctl/commands/doctor/redis_ask.h"
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "model/hint.h"
 #include "sql/queries.h"
 
@@ -261,7 +261,7 @@ static enum status step(struct change *c, const struct pg_statement *statement, 
         (void)undone; /* or the connection is gone, which is the same */
         return st;
     }
-    return ctl_written(admin_exec(c->admin, "COMMIT", err), err);
+    return verb_written(admin_exec(c->admin, "COMMIT", err), err);
 }
 
 static void wait_for_leases(const struct change *c)

@@ -1,194 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl schedules, all but apply. */
+ * claimctl schedules set. */
 #include "ctl/commands/schedules.h"
 
 #include "base/parse.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/args_file.h"
 #include "ctl/options/filter.h"
 #include "ctl/options/job_check.h"
 #include "model/job.h"
 #include "sql/queries.h"
-
-#define NEXT_STANDARD "5"
-#define NEXT_MAX 1000
-
-static enum status not_found(const char *name, struct err *err)
-{
-    return err_fail(err, STATUS_NOT_FOUND, "schedule '%.64s' not found", name);
-}
-
-/* ---- looking ---- */
-
-enum status schedules_list(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    static const struct table_column columns[] = {{"name", CELL_TEXT},
-                                                  {"state", CELL_TEXT},
-                                                  {"cron", CELL_TEXT},
-                                                  {"zone", CELL_TEXT},
-                                                  {"kind", CELL_TEXT},
-                                                  {"queue", CELL_TEXT | CELL_WIDE},
-                                                  {"next_at", CELL_TIME},
-                                                  {"fired_at", CELL_TIME},
-                                                  {"missed", CELL_TEXT | CELL_WIDE},
-                                                  {"overlap", CELL_TEXT | CELL_WIDE},
-                                                  {"error", CELL_TEXT | CELL_LONG}};
-    auto_admin struct admin *a = NULL;
-    auto_table struct table table = TABLE("schedules", columns);
-    const struct table *const tables[] = {&table};
-    (void)args;
-    enum status st = ctl_session(ctl, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = table_query(&table, a, &SQL_ADMIN_SCHEDULES_LIST, NULL, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_now(a, &table.now_us, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
-}
-
-static const struct table_column next_columns[] = {{"due_at", CELL_TEXT},
-                                                   {"local_time", CELL_TEXT}};
-
-enum status schedules_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    static const struct table_column columns[] = {
-        {"name", CELL_TEXT},           {"state", CELL_TEXT},
-        {"cron", CELL_TEXT},           {"zone", CELL_TEXT},
-        {"kind", CELL_TEXT},           {"queue", CELL_TEXT},
-        {"priority", CELL_NUMBER},     {"args", CELL_JSON},
-        {"max_attempts", CELL_NUMBER}, {"timeout_s", CELL_SECONDS},
-        {"tags", CELL_TEXT},           {"metadata", CELL_JSON},
-        {"missed", CELL_TEXT},         {"missed_window_s", CELL_SECONDS},
-        {"overlap", CELL_TEXT},        {"exclusive_key", CELL_TEXT},
-        {"second_key", CELL_TEXT},     {"share_key", CELL_TEXT},
-        {"backoff", CELL_TEXT},        {"unique_key", CELL_TEXT},
-        {"unique_by", CELL_TEXT},      {"unique_for_s", CELL_SECONDS},
-        {"unique_states", CELL_TEXT},  {"on_conflict", CELL_TEXT},
-        {"jitter_s", CELL_SECONDS},    {"grace_s", CELL_SECONDS},
-        {"next_at", CELL_TEXT},        {"fired_at", CELL_TEXT},
-        {"created_at", CELL_TEXT},     {"updated_at", CELL_TEXT},
-        {"failures", CELL_NUMBER},     {"failed_at", CELL_TEXT},
-        {"error", CELL_TEXT}};
-    static const struct table_column fire_columns[] = {{"due_at", CELL_TEXT},
-                                                       {"outcome", CELL_TEXT},
-                                                       {"job_id", CELL_NUMBER},
-                                                       {"job_state", CELL_TEXT},
-                                                       {"late_s", CELL_SECONDS}};
-    const char *params[] = {args->words[0], NEXT_STANDARD};
-    auto_admin struct admin *a = NULL;
-    auto_table struct table schedule = TABLE("schedule", columns);
-    auto_table struct table next = TABLE("next", next_columns);
-    auto_table struct table fires = TABLE("fires", fire_columns);
-    const struct table *const tables[] = {&schedule, &next, &fires};
-    schedule.is_record = true;
-    enum status st = ctl_session(ctl, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = table_query(&schedule, a, &SQL_ADMIN_SCHEDULE_SHOW, params, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (schedule.row_count == 0) {
-        return not_found(params[0], err);
-    }
-    st = table_query(&next, a, &SQL_ADMIN_SCHEDULE_NEXT, params, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = table_query(&fires, a, &SQL_ADMIN_SCHEDULE_FIRES, params, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, ARRAY_COUNT(tables), ctl->is_json, ctl->out, err);
-}
-
-enum status schedules_next(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    const char *count = ctl_value(args, "count");
-    const char *params[] = {args->words[0], count == NULL ? NEXT_STANDARD : count};
-    int64_t number = 0;
-    auto_admin struct admin *a = NULL;
-    auto_table struct table table = TABLE("next", next_columns);
-    const struct table *const tables[] = {&table};
-    enum status st = parse_i64(params[1], strlen(params[1]), 1, NEXT_MAX, &number, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--count");
-        return st;
-    }
-    st = ctl_session(ctl, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = table_query(&table, a, &SQL_ADMIN_SCHEDULE_NEXT, params, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (table.row_count == 0) {
-        return not_found(params[0], err);
-    }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
-}
-
-/* ---- one statement on one schedule ---- */
-
-static enum status act(struct ctl *ctl, const struct ctl_args *args,
-                       const struct pg_statement *statement, struct table *table, struct err *err)
-{
-    const char *params[] = {args->words[0]};
-    auto_admin struct admin *a = NULL;
-    const struct table *const tables[] = {table};
-    table->is_record = true;
-    enum status st = ctl_session(ctl, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_written(table_query(table, a, statement, params, err), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (table->row_count == 0) {
-        return not_found(params[0], err);
-    }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
-}
-
-static const struct table_column state_columns[] = {{"name", CELL_TEXT}, {"state", CELL_TEXT}};
-static const struct table_column due_columns[] = {{"name", CELL_TEXT}, {"next_at", CELL_TEXT}};
-
-enum status schedules_pause(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    auto_table struct table table = TABLE("schedule", state_columns);
-    return act(ctl, args, &SQL_ADMIN_SCHEDULE_PAUSE, &table, err);
-}
-
-enum status schedules_resume(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    auto_table struct table table = TABLE("schedule", due_columns);
-    return act(ctl, args, &SQL_ADMIN_SCHEDULE_RESUME, &table, err);
-}
-
-enum status schedules_delete(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    auto_table struct table table = TABLE("schedule", state_columns);
-    return act(ctl, args, &SQL_ADMIN_SCHEDULE_DELETE, &table, err);
-}
-
-enum status schedules_run(struct ctl *ctl, const struct ctl_args *args, struct err *err)
-{
-    static const struct table_column columns[] = {{"id", CELL_NUMBER}};
-    auto_table struct table table = TABLE("job", columns);
-    return act(ctl, args, &SQL_ADMIN_SCHEDULE_RUN, &table, err);
-}
-
-/* ---- set ---- */
 
 static enum status check_number(const struct ctl_args *args, const char *name, int64_t min,
                                 int64_t max, struct err *err)
@@ -325,22 +146,10 @@ enum status schedules_set(struct ctl *ctl, const struct ctl_args *args, struct e
     struct set_room room = {.args = BUF_INIT(0),
                             .tags = BUF_INIT(JOB_METADATA_MAX),
                             .unique_by = BUF_INIT(FILTER_LIST_MAX)};
-    const char *values[SCHEDULE_FIELDS] = {0};
-    auto_admin struct admin *a = NULL;
-    auto_table struct table table = TABLE("schedule", due_columns);
-    const struct table *const tables[] = {&table};
-    table.is_record = true;
-    enum status st = set_values(args, &room, values, err);
+    struct verb_call call = {.verb = &VERB_SCHEDULE_SET};
+    enum status st = set_values(args, &room, call.params, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_session(ctl, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_written(table_query(&table, a, &SQL_ADMIN_SCHEDULE_SET, values, err), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    return ctl_run_call(ctl, args, &call, err);
 }

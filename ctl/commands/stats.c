@@ -2,7 +2,7 @@
  *
  * `stats` and `top`: once, or again and again. */
 #include "base/clock.h"
-#include "ctl/commands/overview.h"
+#include "ctl/core/ctl.h"
 #include "ctl/core/screen.h"
 #include "ctl/core/wrap.h"
 
@@ -110,17 +110,38 @@ static enum status put_part(struct table *t, size_t lines, const struct screen_s
 
 /* ---- stats ---- */
 
+/* Of queues what has no need of workers. */
+static enum status read_depths(struct admin *a, struct table *ret, struct err *err)
+{
+    static const struct table_column columns[] = {{"queue", CELL_TEXT},
+                                                  {"available", CELL_COUNT},
+                                                  {"scheduled", CELL_COUNT},
+                                                  {"retryable", CELL_COUNT},
+                                                  {"waiting", CELL_COUNT | CELL_WIDE},
+                                                  {"running", CELL_COUNT},
+                                                  {"oldest_due_s", CELL_SECONDS},
+                                                  {"paused", CELL_BOOL},
+                                                  {"estimated", CELL_BOOL | CELL_HIDDEN}};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    *ret = (struct table)TABLE("queues", columns);
+    enum status st = admin_query(a, VERB_QUEUES.statement, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return table_add_rows(ret, rows, err);
+}
+
 static enum status show_stats_once(struct admin *a, const struct ctl *ctl,
                                    const struct screen_size *size, FILE *out, struct err *err)
 {
     auto_table struct table queues_table = {0};
-    auto_table struct table finished = {0};
+    auto_table struct table finished = {.name = "finished"};
     const struct table *const tables[] = {&queues_table, &finished};
-    enum status st = overview_depths(a, &queues_table, err);
+    enum status st = read_depths(a, &queues_table, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = overview_finished(a, &finished, err);
+    st = verb_fill(&VERB_STATS_FINISHED, a, NULL, &finished, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -198,73 +219,53 @@ enum status stats(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 /* ---- top ---- */
 
 /* Sums a column of numbers over the rows. */
-static long long sum(const struct table *t, size_t column)
+static long long sum(const struct table *t, const char *column)
 {
     long long total = 0;
     for (size_t row = 0; row < t->row_count; row++) {
-        const char *text = table_cell(t, row, column);
+        const char *text = table_value(t, row, column);
         total += text == NULL ? 0 : strtoll(text, NULL, 10);
     }
     return total;
 }
 
+/* The tables of VERB_HEALTH. */
+enum { QUEUES, WORKERS, FINISHED, HEALTH };
+
 struct overview {
-    struct table queues;
-    struct table workers;
-    struct table finished;
-    struct table health;
+    struct answer answer;
     struct table_column queue_columns[TABLE_COLUMNS_MAX]; /* of the brief tables */
     struct table_column worker_columns[TABLE_COLUMNS_MAX];
 };
 
 static void overview_release(struct overview *o)
 {
-    table_release(&o->queues);
-    table_release(&o->workers);
-    table_release(&o->finished);
-    table_release(&o->health);
-}
-
-static enum status overview_read(struct admin *a, struct overview *o, struct err *err)
-{
-    enum status st = overview_queues(a, &o->queues, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = overview_workers(a, false, &o->workers, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = overview_finished(a, &o->finished, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return overview_health(a, &o->health, err);
+    answer_release(&o->answer);
 }
 
 /* Returns its lines. */
 static size_t put_title(const struct overview *o, const struct screen_size *size, FILE *out)
 {
-    enum { RUNNING = 4, SLOTS = 5, PER_S = 4, TROUBLE = 3 };
+    const struct table *workers = &o->answer.tables[WORKERS];
     char clock[16] = "";
     char first[160];
     char ended[160] = "ended/s";
     struct tm tm = {0};
-    time_t now = (time_t)(o->workers.now_us / US_PER_S);
-    const struct table *f = &o->finished;
+    time_t now = (time_t)(workers->now_us / US_PER_S);
+    const struct table *f = &o->answer.tables[FINISHED];
     (void)gmtime_r(&now, &tm);
     (void)strftime(clock, sizeof clock, "%H:%M:%S", &tm);
     (void)snprintf(first, sizeof first, "claimd %sZ  %zu worker%s, %lld/%lld slots", clock,
-                   o->workers.row_count, o->workers.row_count == 1 ? "" : "s",
-                   sum(&o->workers, RUNNING), sum(&o->workers, SLOTS));
+                   workers->row_count, workers->row_count == 1 ? "" : "s", sum(workers, "running"),
+                   sum(workers, "slots"));
     for (size_t row = 0; row < f->row_count; row++) {
         size_t len = strlen(ended);
-        (void)snprintf(ended + len, sizeof ended - len, " %s", table_cell(f, row, PER_S));
+        (void)snprintf(ended + len, sizeof ended - len, " %s", table_value(f, row, "per_s"));
     }
     bool is_two = size->style.is_terminal &&
                   strlen(first) + strlen(ended) + strlen("   (1/5/15 min)") > size->style.width;
     (void)fprintf(out, "%s%s%s (1/5/15 min)\n", first, is_two ? "\n" : "  ", ended);
-    const char *trouble = table_cell(&o->health, 0, TROUBLE);
+    const char *trouble = table_value(&o->answer.tables[HEALTH], 0, "trouble");
     size_t width = size->style.is_terminal ? size->style.width : SIZE_MAX;
     size_t lines = trouble == NULL ? 0 : wrap_print(out, trouble, width, 0);
     (void)fputc('\n', out);
@@ -322,19 +323,20 @@ static bool have_room(const struct list_lines *l, size_t room)
 static enum status make_lists(struct overview *o, const struct screen_size *size, size_t room,
                               struct list_lines *ret, struct err *err)
 {
-    enum status st = make_brief(&o->queues, o->queue_columns, size, &ret->queues, err);
+    enum status st =
+        make_brief(&o->answer.tables[QUEUES], o->queue_columns, size, &ret->queues, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = make_brief(&o->workers, o->worker_columns, size, &ret->workers, err);
+    st = make_brief(&o->answer.tables[WORKERS], o->worker_columns, size, &ret->workers, err);
     if (st != STATUS_OK || have_room(ret, room)) {
         return st;
     }
-    st = make_briefer(&o->queues, o->queue_columns, size, &ret->queues, err);
+    st = make_briefer(&o->answer.tables[QUEUES], o->queue_columns, size, &ret->queues, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return make_briefer(&o->workers, o->worker_columns, size, &ret->workers, err);
+    return make_briefer(&o->answer.tables[WORKERS], o->worker_columns, size, &ret->workers, err);
 }
 
 /* Two lists in the lines that are left: what one doesn't need is the other's. */
@@ -354,20 +356,19 @@ static enum status put_lists(struct overview *o, const struct screen_size *size,
                         : l.workers < room / 2 ? room - l.workers
                         : l.queues < room / 2  ? l.queues
                                                : room / 2;
-    st = put_part(&o->queues, for_queues, size, out, err);
+    st = put_part(&o->answer.tables[QUEUES], for_queues, size, out, err);
     (void)fputc('\n', out);
     if (st != STATUS_OK) {
         return st;
     }
-    return put_part(&o->workers, room - for_queues, size, out, err);
+    return put_part(&o->answer.tables[WORKERS], room - for_queues, size, out, err);
 }
 
 static enum status put_overview(struct overview *o, bool is_json, const struct screen_size *size,
                                 FILE *out, struct err *err)
 {
-    const struct table *const tables[] = {&o->queues, &o->workers, &o->finished, &o->health};
     if (is_json) {
-        return tables_print(tables, ARRAY_COUNT(tables), true, out, err);
+        return answer_print(&o->answer, true, out, err);
     }
     size_t used = put_title(o, size, out);
     return put_lists(o, size, used, out, err);
@@ -377,7 +378,8 @@ static enum status show_top_once(struct admin *a, const struct ctl *ctl,
                                  const struct screen_size *size, FILE *out, struct err *err)
 {
     CLEANUP(overview_release) struct overview o = {0};
-    enum status st = overview_read(a, &o, err);
+    const struct verb_call call = {.verb = &VERB_HEALTH};
+    enum status st = verb_run(&call, a, &o.answer, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -9,7 +9,7 @@ bool ctl_is_asking(const struct ctl_args *args)
     return ctl_value(args, "yes") == NULL && isatty(STDIN_FILENO) == 1;
 }
 
-enum status ctl_agree(const struct ctl_args *args, const char *question, struct err *err)
+enum status ctl_agree(struct ctl *ctl, const struct ctl_args *args, const char *question)
 {
     char answer[16] = "";
     if (!ctl_is_asking(args)) {
@@ -20,5 +20,7 @@ enum status ctl_agree(const struct ctl_args *args, const char *question, struct 
     if (fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y')) {
         return STATUS_OK;
     }
-    return err_fail(err, STATUS_INTERNAL, "nothing was done");
+    (void)fprintf(stderr, "nothing was done\n");
+    ctl->is_declined = true;
+    return STATUS_CONFLICT;
 }

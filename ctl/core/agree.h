@@ -8,7 +8,8 @@
 
 bool ctl_is_asking(const struct ctl_args *args);
 
-/* Asks, if so, and reads a line. INTERNAL unless that begins with y: nothing may be done then. */
-enum status ctl_agree(const struct ctl_args *args, const char *question, struct err *err) MUST_USE;
+/* Asks, if so, and reads a line. Unless that begins with y it says that nothing was done: the
+ * command returns the status, and the program ends with CTL_DECLINED. */
+enum status ctl_agree(struct ctl *ctl, const struct ctl_args *args, const char *question) MUST_USE;
 
 #endif

@@ -282,14 +282,15 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
         }
         return CTL_USAGE;
     }
-    st = command->run(&line->ctl, &line->args, &err);
+    st = command->run != NULL ? command->run(&line->ctl, &line->args, &err)
+                              : ctl_call(&line->ctl, &line->args, command, &err);
     if (fflush(stdout) != 0 && st == STATUS_OK) {
         st = err_fail_sys(&err, STATUS_INTERNAL, errno, "cannot write");
     }
     if (st != STATUS_OK && err.msg[0] != '\0') {
         print_error(&line->ctl, exit_of(st), &err);
     }
-    return (int)exit_of(st);
+    return line->ctl.is_declined ? CTL_DECLINED : (int)exit_of(st);
 }
 
 /* What is not ASCII is shown as it is also where no locale was set, as in containers. */

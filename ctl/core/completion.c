@@ -3,7 +3,7 @@
  * `claimctl completion`: a script for bash or zsh, made from the table of commands. */
 #include "base/buf.h"
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 
 #define SCRIPT_MAX ((size_t)256 << 10)
 

@@ -6,7 +6,7 @@
 #define CLAIMD_CTL_CTL_H
 
 #include "config/config.h"
-#include "store/admin.h"
+#include "verbs/list.h"
 
 #include <stdio.h>
 
@@ -19,7 +19,8 @@ enum ctl_exit {
     CTL_USAGE = 2, /* usage, configuration or bad input */
     CTL_UNAVAILABLE = 3,
     CTL_NOT_FOUND = 4,
-    CTL_NOT_POSSIBLE = 5
+    CTL_NOT_POSSIBLE = 5,
+    CTL_DECLINED = 6 /* somebody said no to its question */
 };
 
 enum ctl_config_from {
@@ -34,6 +35,7 @@ struct ctl {
     const char *config_path; /* NULL = defaults and environment */
     enum ctl_config_from config_from;
     bool is_json;
+    bool is_declined;
     FILE *out;
 };
 
@@ -57,7 +59,7 @@ struct ctl_args {
 /* The last value given for that option, or NULL. */
 const char *ctl_value(const struct ctl_args *args, const char *name);
 
-/* A failure whose err stays empty has said all by itself. */
+/* A failure whose err stays empty has said all by itself. A command that is a verb has none. */
 typedef enum status ctl_run(struct ctl *ctl, const struct ctl_args *args, struct err *err);
 
 struct ctl_command {
@@ -70,6 +72,13 @@ struct ctl_command {
     const char *examples; /* command lines as for a shell, one per line */
     struct ctl_option options[CTL_OPTIONS_MAX];
     ctl_run *run;
+    const struct verb *act;       /* instead: ctl_call() */
+    const struct verb *short_act; /* if its last word may be left out: what it is then */
+    struct ctl_fixed {
+        const char *param;
+        const char *value;
+    } fixed;               /* a parameter that the command's name is; param NULL: none */
+    const char *no_option; /* what is wrong when none is given; NULL: nothing */
 };
 
 struct ctl_command_list {
@@ -102,18 +111,23 @@ enum status ctl_connect(const struct config *config, bool any_schema, struct adm
 /* Both. */
 enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
 
+/* Runs a command that is a verb. Its parameters have the values of the options of their names, the
+ * others those of the words, in their order. */
+enum status ctl_call(struct ctl *ctl, const struct ctl_args *args,
+                     const struct ctl_command *command, struct err *err) MUST_USE;
+/* The same with another verb. */
+enum status ctl_call_verb(struct ctl *ctl, const struct ctl_args *args, const struct verb *verb,
+                          struct ctl_fixed fixed, struct err *err) MUST_USE;
+
+/* Runs a call, and prints its answer. */
+enum status ctl_run_call(struct ctl *ctl, const struct ctl_args *args, const struct verb_call *call,
+                         struct err *err) MUST_USE;
+
 /* How often to look again; `standard_us` when the option has no value. INVALID: not 100ms to
  * 1h. */
 enum status ctl_interval(const struct ctl_args *args, const char *name, int64_t standard_us,
                          int64_t *ret_us, struct err *err) MUST_USE;
 void ctl_rest(int64_t us);
-
-/* PostgreSQL's clock, in microseconds since 1970. */
-enum status ctl_now(struct admin *a, int64_t *ret_us, struct err *err) MUST_USE;
-
-/* After a statement that writes: a connection that failed before the answer came leaves the outcome
- * UNKNOWN, and err says so; any other status stays. */
-enum status ctl_written(enum status st, struct err *err) MUST_USE;
 
 #define auto_admin CLEANUP(admin_slot)
 static inline void admin_slot(struct admin **slot)
@@ -129,14 +143,10 @@ ctl_run db_migrate, db_status, db_rollback, db_finish, db_trust_clock, db_verify
 ctl_run enqueue;
 ctl_run lock_nodes_set, lock_nodes_show;
 ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete, jobs_edit;
-ctl_run queues, queues_show, queues_pause, queues_resume, queues_limit, queues_clear, queues_retain,
-    queues_weight;
-ctl_run keys_list, keys_show, keys_limit;
-ctl_run kinds_list, kinds_show, kinds_pause, kinds_resume, kinds_limit, kinds_retain, kinds_set;
-ctl_run owners, workers, workers_quiet, workers_resume, workers_drain, stats, top;
-ctl_run batches_list, batches_show, batches_open, batches_add, batches_close, batches_cancel;
-ctl_run schedules_list, schedules_show, schedules_set, schedules_pause, schedules_resume;
-ctl_run schedules_run, schedules_delete, schedules_next, schedules_apply;
+ctl_run queues_pause, queues_resume, queues_clear, kinds_set;
+ctl_run stats, top;
+ctl_run batches_open, batches_add, batches_cancel;
+ctl_run schedules_set, schedules_apply;
 ctl_run apply;
 ctl_run doctor, dev;
 ctl_run config_check, config_show, config_print_schema, config_doc;

@@ -2,7 +2,7 @@
 #include "ctl/core/help.h"
 
 #include "base/nearest.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/core/wrap.h"
 
 #define NAME_WIDTH 24

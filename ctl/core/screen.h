@@ -5,7 +5,7 @@
 #ifndef CLAIMD_CTL_SCREEN_H
 #define CLAIMD_CTL_SCREEN_H
 
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 
 struct screen_size {
     struct table_style style;

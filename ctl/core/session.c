@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/core/ctl.h"
-#include "sql/queries.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -105,27 +104,6 @@ void ctl_rest(int64_t us)
 {
     const struct timespec time = {.tv_sec = us / US_PER_S, .tv_nsec = us % US_PER_S * 1000};
     (void)nanosleep(&time, NULL);
-}
-
-enum status ctl_now(struct admin *a, int64_t *ret_us, struct err *err)
-{
-    auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(a, &SQL_ADMIN_CLOCK, NULL, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *text = admin_value(rows, 0, 0);
-    return parse_i64(text, strlen(text), 0, INT64_MAX, ret_us, err);
-}
-
-enum status ctl_written(enum status st, struct err *err)
-{
-    bool is_lost = (st == STATUS_UNAVAILABLE || st == STATUS_TIMEOUT) && err->code[0] == '\0';
-    if (is_lost) {
-        err->status = STATUS_UNKNOWN;
-        err_prefix(err, "it is unknown whether this was done; check before you repeat it");
-    }
-    return is_lost ? STATUS_UNKNOWN : st;
 }
 
 enum status ctl_program_path(const char *sibling, char *ret_path, size_t size, struct err *err)

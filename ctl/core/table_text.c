@@ -2,15 +2,17 @@
  *
  * Tables as aligned text. To a pipe nothing is cut and all is as in JSON; on a terminal times are
  * ages, headings shorter where that helps, and what has no room gives way as its column says. */
+#include "ctl/core/table_text.h"
+
 #include "base/clock.h"
 #include "ctl/core/human.h"
-#include "ctl/core/table.h"
 #include "ctl/core/wrap.h"
 
 #include <ctype.h>
 #include <libsmartcols.h>
 #include <sys/ioctl.h>
 
+#define OUTPUT_MAX ((size_t)256 << 20)
 #define HEADING_MAX 40
 #define LONG_MIN_WIDTH 12  /* a column that is cut keeps this */
 #define LONG_FAIR_WIDTH 30 /* before it has less, other columns are left out */
@@ -465,4 +467,35 @@ enum status tables_print_text(const struct table *const *tables, size_t count,
         }
     }
     return STATUS_OK;
+}
+
+enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,
+                         struct err *err)
+{
+    if (!is_json) {
+        struct table_style style = table_style_of(out);
+        return tables_print_text(tables, count, &style, out, err);
+    }
+    autotext struct text text = TEXT_INIT(OUTPUT_MAX);
+    enum status st = tables_put_json(tables, count, &text, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (fwrite(text_str(&text), 1, text.buf.len, out) != text.buf.len) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
+    }
+    return STATUS_OK;
+}
+
+enum status answer_print(const struct answer *answer, bool is_json, FILE *out, struct err *err)
+{
+    const struct table *tables[VERB_TABLES_MAX];
+    if (!is_json && answer->says[0] != '\0') {
+        (void)fprintf(out, "%s\n", answer->says);
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i < answer->count; i++) {
+        tables[i] = &answer->tables[i];
+    }
+    return tables_print(tables, answer->count, is_json, out, err);
 }

@@ -1,9 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The jobs of a batch: those that failed first, then those that are open, 100 at most. `after_ids`: whom those that wait are waiting for.
--- params: int8
+-- The jobs of a batch: those that failed first, then those that are open, 100 at most. `after`: whom those that wait are waiting for.
+-- params: batch int8 id
+-- shows: id number, kind text, state text, after text long, attempt number, error text long
+-- tables: record batch = batches, jobs
+-- none: batch {batch} not found
 SELECT m.job_id AS id, COALESCE(j.kind, '') AS kind,
        COALESCE(j.state, m.state) AS state,
-       w.after_ids, j.attempt, j.error
+       w.after_ids AS after, j.attempt, j.error
   FROM (SELECT job_id, state FROM claimd.batch_job WHERE batch_id = $1
          ORDER BY state IS DISTINCT FROM 'discarded', state IS NOT NULL, job_id LIMIT 100) m
   LEFT JOIN LATERAL (SELECT kind, state, attempt, error FROM claimd.jobs WHERE id = m.job_id LIMIT 1) j ON true

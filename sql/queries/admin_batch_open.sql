@@ -1,4 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Opens a batch of this name, with these jobs that follow it; its id.
--- params: text, text, text, text
+-- params: name text, follow_up text, on_success text, on_failure text
+-- shows: id number
+-- tables: record batch
+-- says: {id}
+-- method: POST
 SELECT claimd.batch_open(COALESCE($1, ''), $2::jsonb, on_success => $3::jsonb, on_failure => $4::jsonb) AS id

@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Batches with their counts, the newest first; or the one that is named.
--- params: int8
+-- params: batch int8 id
+-- shows: id number, name text, state text, jobs number, open number, succeeded number, failed number, cancelled number,
+-- shows: opened_at time, over_at time, follow_up_job number wide, outcome_job number wide, error text long
+-- tables: batches
 SELECT b.id, b.name, b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled,
        to_char(b.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS opened_at,
        to_char(b.over_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS over_at, b.follow_up_job, b.outcome_job,

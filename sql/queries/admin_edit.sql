@@ -4,7 +4,12 @@
 -- at most one of both is given, as of $18 and $19. $7, $8, $12, $17: 'default' = what the kind says; $9, $13, $15, $16, $18: empty =
 -- none any more; $10: null.
 -- $14: 'next' keeps the change of a running job for its next attempt.
--- params: int8[], text, int4, text, text, text, text, text, text[], text, int4, text, text, text, text, text, text, text, text, bool
+-- params: ids int8[], args text, priority int4, queue text, at text, delay text, max_attempts text, timeout text, tags text[],
+-- params: metadata text, expect int4, backoff text, exclusive text, apply text, share text, second text, grace text,
+-- params: expires_at text, expires_in text, all bool
+-- shows: id number, version number
+-- tables: record job
+-- method: PATCH
 WITH p AS MATERIALIZED (
     SELECT CASE WHEN $2 IS NULL THEN '{}' ELSE jsonb_build_object('args', $2::jsonb) END
            || CASE WHEN $3 IS NULL THEN '{}' ELSE jsonb_build_object('priority', $3) END

@@ -1,7 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One job; the delay is a text that interval takes, the time one that timestamptz takes; at most one of both is given.
 -- The end of its time likewise. $16: into this batch; NULL: into none.
--- params: text, text, text, int4, text, text, int4, text, text[], text, text, text, text, int8[], text, int8, text, text, text, text
+-- params: kind text, args text, queue text, priority int4, at text, delay text, max_attempts int4, timeout text, tags text[],
+-- params: backoff text, metadata text, exclusive text, share text, after int8[], if_dead text, batch int8, expires_at text,
+-- params: expires_in text, second text, grace text
+-- shows: id number
+-- tables: record job
+-- says: {id}
+-- method: POST
 SELECT CASE WHEN $16 IS NULL THEN e.id ELSE claimd.batch_add($16, e.id) END AS id
   FROM claimd.enqueue(kind => $1, args => COALESCE($2::jsonb, '{}'), queue => COALESCE($3, 'default'), priority => COALESCE($4, 4),
                       scheduled_at => COALESCE($5::timestamptz, clock_timestamp() + $6::interval), max_attempts => $7,

@@ -1,6 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- admin_enqueue for a job with a key: its id, and whether it was made now. Either is in the batch then.
--- params: text, text, text, int4, text, text, int4, text, text[], text, text, text, text, int8[], text, int8, text, text, text, text, text, text[], text, text, text
+-- params: kind text, args text, queue text, priority int4, at text, delay text, max_attempts int4, timeout text, tags text[],
+-- params: backoff text, metadata text, exclusive text, share text, after int8[], if_dead text, batch int8, expires_at text,
+-- params: expires_in text, second text, grace text, unique text, unique_by text[], unique_for text, unique_states text,
+-- params: on_conflict text
+-- shows: id number, inserted bool
+-- tables: record job
+-- says: {id}
+-- method: POST
 SELECT CASE WHEN $16 IS NULL THEN id ELSE claimd.batch_add($16, id) END AS id, inserted
   FROM claimd.enqueue_unique(kind => $1, args => COALESCE($2::jsonb, '{}'), queue => COALESCE($3, 'default'),
                              priority => COALESCE($4, 4), scheduled_at => COALESCE($5::timestamptz, clock_timestamp() + $6::interval),

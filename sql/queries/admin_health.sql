@@ -1,5 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Why due jobs may wait that are served: nobody leads, or workers have no quorum of lock nodes; in words, NULL = neither.
+-- shows: schedulers number, leaders number, workers_without_quorum number, trouble text prose
+-- tables: queues = queues, workers = workers, finished = stats_finished, record health
 WITH s AS (
     SELECT count(*) AS schedulers, count(leader_since) AS leaders FROM claimd.scheduler WHERE stale_at > clock_timestamp()
 ), w AS (

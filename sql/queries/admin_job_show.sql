@@ -1,7 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One job with all that is known of it, and `situation`: where it is and what it waits for. By id, in both tables; after an
 -- operator's retry the newest generation counts.
--- params: int8
+-- params: id int8 id
+-- shows: id number, state text, situation text, kind text, queue text, priority number, args json, tags text, metadata json,
+-- shows: unique_key text, exclusive_key text, second_key text, share_key text, backoff text, created_at text, scheduled_at text,
+-- shows: attempted_at text, finalized_at text, attempt number, max_attempts number, crashes number, max_crashes number,
+-- shows: timeout_s seconds, grace_s seconds, owner text, at_most_once bool, fence number, generation number, version number,
+-- shows: worker_id text, host text, pid number, result json, error text, progress number, doing text, checkpoint json
+-- tables: record job, after = job_before, timeline = job_timeline, attempts = job_attempts, edits = job_edits
 WITH j AS (
     SELECT * FROM claimd.jobs WHERE id = $1 ORDER BY generation DESC LIMIT 1
 ), live AS (

@@ -3,7 +3,8 @@
 -- which it is of the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in
 -- job_attempt. When it was due is known of the last attempt of each generation: a retry after a failure overwrites it.
 -- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey, job_edit_pkey.
--- params: int8
+-- params: id int8 id
+-- shows: at text, after_s seconds, event text, attempt number, host text, generation number hidden, detail text prose
 WITH j AS MATERIALIZED (
     SELECT generation, created_at, ready_at, attempted_at, fence, attempt, worker_id, state, finalized_at,
            NULL::timestamptz AS retried_at

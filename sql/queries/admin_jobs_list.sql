@@ -1,12 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Jobs with ids of one range, newest first; the caller walks from range to range, so that no call reads more than it asks for.
--- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second
--- excluded: of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
+-- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second excluded:
+-- of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
 -- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
 -- this. $16: of this batch, $17: of this role. The error of an open job is that of its last failed attempt, as in the view jobs. What ended before it
 -- was due never was due, and of what waits for others nobody knows when it will be. Indexes: job_pkey, job_history_id,
 -- job_attempt_pkey.
--- params: bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], text[], text[], text, text, int4, text[], text, int8, text
+-- params: open bool, finished bool, low int8, high int8, since timestamptz, until timestamptz, states text[], kinds text[],
+-- params: queues text[], tags text[], worker text, error text, limit int4, wanted text[], metadata text, batch int8, owner text
+-- shows: id number, kind text, queue text, state text, priority number wide, attempt number, created_at time extra,
+-- shows: ready_at time, attempted_at time extra, finalized_at time, worker text extra, worker_id text extra,
+-- shows: tags text long extra, args json long extra, metadata json long extra, result json long extra, error text long,
+-- shows: progress text long extra, owner text extra
 WITH named AS MATERIALIZED (
     SELECT worker_id FROM claimd.worker WHERE host = $11 OR worker_id::text = $11
 ), found AS (

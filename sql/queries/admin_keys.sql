@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Patterns, and keys that have a limit of their own or are held, 1,000 at most; with $1: this one, whatever it has. `pattern`: what the
 -- key goes by, as long as nothing is said of it itself.
--- params: text
+-- params: key text
+-- shows: key text, max_running number, running number, starts_per_s number, may_start_now number, pattern text
+-- tables: keys
 SELECT k.key, COALESCE(l.max_running, g.max_running, 1) AS max_running,
        CASE WHEN g.prefix || '*' = k.key THEN NULL ELSE (SELECT count(*) FROM claimd.exclusive e WHERE e.key = k.key) END AS running,
        trim_scale(round((CASE WHEN l.key IS NULL THEN g.rate ELSE l.rate END)::numeric, 6)) AS starts_per_s,

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The limits of a kind, and how much of them is used; NULL: none.
--- params: text
+-- params: name text kind
+-- shows: kind text, max_running number, running number, starts_per_s number, may_start_now number
 SELECT k.name AS kind, NULLIF(l.max_running, 1000) AS max_running,
        CASE WHEN k.limited THEN (SELECT count(*) FROM claimd.exclusive e WHERE e.key = 'kind:' || k.name) END AS running,
        trim_scale(round(l.rate::numeric, 6)) AS starts_per_s,

@@ -1,6 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What jobs of a kind get that say nothing else; NULL: stays, 'default': as the plugin says. $4 and $7 are texts that interval takes.
--- params: text, text, text, text, text, text, text
+-- params: name text, max_attempts text 1..2147483647 or default, max_crashes text 1..2147483647 or default,
+-- params: timeout text duration 366d or default, backoff text backoff, keep_log text all|failed|default,
+-- params: grace text duration 1h or default
+-- then: record kind = kind_settings
+-- method: POST
 SELECT claimd.set_kind($1,
            CASE WHEN $2 IS NULL THEN '{}' ELSE jsonb_build_object('max_attempts', NULLIF($2, 'default')::integer) END
            || CASE WHEN $3 IS NULL THEN '{}' ELSE jsonb_build_object('max_crashes', NULLIF($3, 'default')::integer) END

@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One kind as a worker announced it, what set_kind() said in place of its plugin, what that says, and who paused it.
--- params: text
+-- params: name text kind
+-- shows: kind text, plugin text, version text, announced bool, workers number, max_attempts number, max_crashes number,
+-- shows: timeout_s seconds, grace_s seconds, backoff text, keep_log text, at_most_once bool, set_by_hand text, of_plugin json,
+-- shows: max_running number, starts_per_s number, paused bool, paused_at time, paused_by text, runs number, mean_s seconds,
+-- shows: p95_s seconds, since_at time, updated_at time
+-- tables: record kind, retention = kind_rules
+-- none: kind {name} not found: no worker has announced it, and nothing is set for it
 SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS version, k.is_announced AS announced,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,

@@ -1,7 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Kinds as workers announced them, what was set otherwise, how long their jobs are kept, and who serves them now. Also those for
 -- which something is set, and which no worker has announced.
-SELECT k.name, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS version, k.paused,
+-- shows: kind text, plugin text, version text, paused bool, workers number, max_attempts number, max_crashes number wide,
+-- shows: timeout_s seconds, at_most_once bool wide, set_by_hand text list, kept text list, runs number wide, mean_s seconds,
+-- shows: p95_s seconds, announced bool wide, updated_at time wide
+-- tables: kinds
+SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS version, k.paused,
        (SELECT count(*) FROM claimd.worker w
          WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > clock_timestamp() AND k.name = ANY (w.kinds)) AS workers,
        CASE WHEN k.at_most_once THEN 1 ELSE k.max_attempts END AS max_attempts, k.max_crashes,

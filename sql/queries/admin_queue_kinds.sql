@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Open jobs of a queue by kind and priority, among its first 100,000: bounded on a table of any size. Index: job_feed.
--- params: text
+-- params: name text queue
+-- shows: kind text, priority number, available number, scheduled number, retryable number, waiting number, running number,
+-- shows: paused bool
 SELECT j.kind, j.priority,
        count(*) FILTER (WHERE j.state = 'available') AS available,
        count(*) FILTER (WHERE j.state = 'scheduled') AS scheduled,

@@ -1,4 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- So many jobs of a queue may run at a time; NULL: no limit.
--- params: text, int4
-SELECT claimd.limit_queue($1, $2)
+-- How many jobs of a queue may run at a time, start in a time ("50/m"), be open. NULL: stays; none: no limit.
+-- params: name text queue, running text 1..10000 or none, rate text rate or none, max_open text 1..10000000 or none
+-- then: record queue = queue_limits
+-- method: POST
+SELECT claimd.set_queue($1,
+           CASE WHEN $2 IS NULL THEN '{}' ELSE jsonb_build_object('max_running', NULLIF($2, 'none')::integer) END
+           || CASE WHEN $3 IS NULL THEN '{}' ELSE jsonb_build_object('rate', NULLIF($3, 'none')) END
+           || CASE WHEN $4 IS NULL THEN '{}' ELSE jsonb_build_object('max_open', NULLIF($4, 'none')::integer) END)

@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The limits of a queue, how much of them is used, its weight, and who paused it; NULL: none, unknown. One row, whether it has
 -- settings or not. `open_jobs` is counted where there is a limit of them, up to a million: ~1000000 from there on. Index: job_feed.
--- params: text
+-- params: name text queue
+-- shows: name text, max_running number, places_taken number, starts_per_s number, may_start_now number, max_open number,
+-- shows: open_jobs count, weight number, paused bool, paused_at time, paused_by text
 SELECT n.name, q.max_running,
        CASE WHEN q.max_running IS NOT NULL THEN (SELECT count(*) FROM claimd.slot s WHERE s.queue = n.name AND s.fence <> 0) END
            AS places_taken,

@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Pauses ($2) a queue or resumes it. True: that changed something.
--- params: text, bool
-SELECT CASE WHEN $2 THEN claimd.pause_queue($1) ELSE claimd.resume_queue($1) END AS changed
+-- params: name text, paused bool
+-- shows: name text, paused bool, changed bool
+-- tables: record queue
+-- method: POST
+SELECT $1 AS name, $2 AS paused, CASE WHEN $2 THEN claimd.pause_queue($1) ELSE claimd.resume_queue($1) END AS changed

@@ -1,4 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How long finished jobs of a queue are kept: $2 NULL = the default; $3: those that ended so, NULL = all.
--- params: text, text, text
-SELECT claimd.retain_queue($1, $2::interval, $3)
+-- params: name text queue, keep text days or default, state text completed|discarded|cancelled
+-- then: rules = queue_rules
+-- method: POST
+SELECT claimd.retain_queue($1, NULLIF($2, 'default')::interval, $3)

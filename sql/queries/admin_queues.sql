@@ -3,6 +3,9 @@
 -- queues are found by hopping over the feed index; 100,000 rows are counted, shared among them; where that is not enough, the numbers
 -- are estimated from 4,000 pages, to three digits, and begin with ~. The rate is of the newest 1,000 pages of the history.
 -- Indexes: job_feed.
+-- shows: queue text, available count, scheduled count, retryable count, waiting count wide, running count, oldest_due_s seconds,
+-- shows: per_s number, paused bool, workers number, kinds text list, estimated bool hidden
+-- tables: queues
 WITH RECURSIVE lane AS (
     (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
     UNION ALL
@@ -96,7 +99,7 @@ WITH RECURSIVE lane AS (
                           WHERE state = 'available' LIMIT 1) o
      GROUP BY l.queue
 )
-SELECT d.name,
+SELECT d.name AS queue,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.available AS available,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.scheduled AS scheduled,
        CASE WHEN d.is_estimated THEN '~' ELSE '' END || d.retryable AS retryable,
@@ -107,7 +110,7 @@ SELECT d.name,
        EXISTS (SELECT FROM claimd.queue q WHERE q.name = d.name AND q.paused) AS paused,
        (SELECT count(*) FROM live w WHERE d.name = ANY (w.queues)) AS workers,
        (SELECT string_agg(DISTINCT k, ',') FROM live w, unnest(w.kinds) AS k WHERE d.name = ANY (w.queues)) AS kinds,
-       d.is_estimated
+       d.is_estimated AS estimated
   FROM depth d
   LEFT JOIN oldest o ON o.queue = d.name
   LEFT JOIN rate r ON r.queue = d.name

@@ -1,6 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Pauses ($1) all queues or resumes them: the names of those that this changed.
--- params: bool
-SELECT name FROM claimd.pause_all_queues() AS name WHERE $1
+-- params: paused bool
+-- shows: name text, paused bool, changed bool
+-- tables: queues
+-- method: POST
+SELECT name, $1 AS paused, true AS changed FROM claimd.pause_all_queues() AS name WHERE $1
 UNION ALL
-SELECT name FROM claimd.resume_all_queues() AS name WHERE NOT $1
+SELECT name, $1, true FROM claimd.resume_all_queues() AS name WHERE NOT $1

@@ -1,5 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- No row: there is no such schedule.
--- params: text
+-- params: name text
+-- shows: name text, next_at text
+-- tables: record schedule
+-- none: schedule '{name}' not found
+-- method: POST
 SELECT name, to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS next_at
   FROM (SELECT s.name, claimd.schedule_resume(s.name) AS due_at FROM claimd.schedule s WHERE s.name = $1) x

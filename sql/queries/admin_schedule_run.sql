@@ -1,4 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The new job's id. No row: there is no such schedule.
--- params: text
+-- params: name text
+-- shows: id number
+-- tables: record job
+-- none: schedule '{name}' not found
+-- method: POST
 SELECT claimd.schedule_run(s.name) AS id FROM claimd.schedule s WHERE s.name = $1

@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Makes or changes a schedule; NULL: the default. $4 and $11 are JSON, $9, $13, $20, $23 and $25 texts that interval takes.
--- params: text, text, text, text, text, int4, text, int4, text, text[], text, text, text, text, text, text, text, text, text[], text, text, text, text, text, text
+-- params: name text, kind text, cron text, args text, queue text, priority int4, zone text, max_attempts int4, timeout text,
+-- params: tags text[], metadata text, missed text, missed_window text, overlap text, exclusive text, share text, backoff text,
+-- params: unique text, unique_by text[], unique_for text, unique_states text, on_conflict text, jitter text, second text,
+-- params: grace text
+-- shows: name text, next_at text
+-- tables: record schedule
+-- method: PUT
 SELECT $1 AS name, to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS next_at
   FROM claimd.schedule_set(name => $1, kind => $2, cron => $3, args => COALESCE($4::jsonb, '{}'),
                            queue => COALESCE($5, 'default'), priority => COALESCE($6, 4), zone => COALESCE($7, 'UTC'),

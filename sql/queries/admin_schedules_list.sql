@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- All schedules, by name.
+-- shows: name text, state text, cron text, zone text, kind text, queue text wide, next_at time, fired_at time, missed text wide,
+-- shows: overlap text wide, error text long
+-- tables: schedules
 SELECT s.name, CASE WHEN s.paused THEN 'paused' WHEN s.error IS NOT NULL THEN 'failing' ELSE 'active' END AS state, s.cron, s.zone,
        s.kind, s.queue, CASE WHEN NOT s.paused THEN to_char(s.next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS next_at,
        to_char(s.fired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS fired_at, s.missed, s.overlap, s.error

@@ -2,6 +2,7 @@
 -- What ended in the last minutes, from the newest pages of today's history. What that doesn't reach back to (or what was before
 -- midnight, UTC) is estimated from it: such numbers begin with ~. A burst may have filled the sample in a moment, so no estimate is
 -- more than what the pages of those two days hold. Completed jobs that are not kept are counted elsewhere.
+-- shows: minutes number, completed count, discarded count, cancelled count, per_s number, estimated bool hidden
 WITH size AS (
     SELECT COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
                || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 AS today,
@@ -38,7 +39,7 @@ SELECT m AS minutes,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(completed * by + u.jobs) AS completed,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(discarded * by) AS discarded,
        CASE WHEN is_estimated THEN '~' ELSE '' END || round(cancelled * by) AS cancelled,
-       round(((counted.jobs * by + u.jobs) / (m * 60))::numeric, 1) AS per_s, is_estimated
+       round(((counted.jobs * by + u.jobs) / (m * 60))::numeric, 1) AS per_s, is_estimated AS estimated
   FROM counted
  CROSS JOIN LATERAL (SELECT COALESCE(sum(n.jobs), 0) AS jobs
                        FROM claimd.counted_since(statement_timestamp() - counted.m * interval '1 minute') n) u

@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Worker processes, the live ones first. A dead one, whose heartbeats had ceased, is `stopped`, too, once nothing of its is left.
 -- $1: those that ended, too.
--- params: bool
+-- params: all bool
+-- shows: host text, pid number, state text, beat_age_s seconds, running number, slots number, queues text list, kinds text list,
+-- shows: version text wide, started_at time wide, worker_id text wide
+-- tables: workers
 SELECT host, pid,
        CASE WHEN dead AND stopped THEN 'rescued' WHEN dead THEN 'dead' WHEN stopped THEN 'stopped' WHEN stale_at < clock_timestamp() THEN 'stale'
             WHEN quiet THEN 'quiet' ELSE 'live' END AS state,

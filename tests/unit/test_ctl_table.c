@@ -2,7 +2,7 @@
  *
  * How tables look: to a pipe, on terminals of several widths. */
 #include "ctl/core/human.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "support/suite.h"
 
 #include <check.h>

@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "base/timer.h"
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "sql/queries.h"
 
 #include <limits.h>

@@ -5,7 +5,7 @@
 #define CLAIMD_CTL_DOCTOR_H
 
 #include "config/config.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "store/admin.h"
 
 enum health { HEALTH_OK, HEALTH_WARN, HEALTH_FAIL };

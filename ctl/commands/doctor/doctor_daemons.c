@@ -296,7 +296,7 @@ static enum status check_clock(struct report *r, struct admin *a, const struct c
 {
     int64_t pg_us = 0;
     int64_t before_us = clock_wall_us();
-    enum status st = ctl_now(a, &pg_us, err);
+    enum status st = verb_now(a, &pg_us, err);
     if (st != STATUS_OK) {
         return st;
     }

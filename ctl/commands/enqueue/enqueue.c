@@ -8,7 +8,7 @@
 #include "ctl/commands/enqueue/served.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/progress.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/job_options.h"
 #include "model/job.h"
 #include "sql/queries.h"
@@ -216,7 +216,7 @@ static enum status start_copy(struct file_job *f, struct err *err)
 /* The whole file is one transaction: a bad line N leaves nothing behind. */
 static enum status copy_file(struct file_job *f, struct err *err)
 {
-    enum status st = ctl_now(f->admin, &f->now_us, err);
+    enum status st = verb_now(f->admin, &f->now_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -238,7 +238,7 @@ static enum status copy_file(struct file_job *f, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_written(admin_exec(f->admin, f->is_dry ? "ROLLBACK" : "COMMIT", err), err);
+    return verb_written(admin_exec(f->admin, f->is_dry ? "ROLLBACK" : "COMMIT", err), err);
 }
 
 /* The caller closes *ret_fd, whatever the status. */

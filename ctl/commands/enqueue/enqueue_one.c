@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "ctl/commands/enqueue/served.h"
 #include "ctl/core/ctl.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/args_file.h"
 #include "ctl/options/filter.h"
 #include "ctl/options/job_check.h"
@@ -236,9 +236,9 @@ static enum status store_one(struct ctl *ctl, const struct ctl_args *args,
                             ctl_value(args, "on-conflict")};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st =
-        ctl_written(admin_query(a, one->is_unique ? &SQL_ADMIN_ENQUEUE_UNIQUE : &SQL_ADMIN_ENQUEUE,
-                                params, &rows, err),
-                    err);
+        verb_written(admin_query(a, one->is_unique ? &SQL_ADMIN_ENQUEUE_UNIQUE : &SQL_ADMIN_ENQUEUE,
+                                 params, &rows, err),
+                     err);
     if (st != STATUS_OK) {
         return st;
     }

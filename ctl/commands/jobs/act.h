@@ -16,12 +16,10 @@ struct act {
     /* $1 = ids; refused as a whole when one of them is. */
     const struct pg_statement *many;
     const char *parameters[ACT_PARAMETERS_MAX]; /* from $2 on, of both */
-    /* Before the matches are worked on, with this value of $1; NULL = nothing. */
-    const struct pg_statement *first;
-    const char *first_of;
-    const char *states;  /* that are meant without --state */
-    const char *allowed; /* all that --state may name */
-    const char *which;   /* those in a word: "open" */
+    const struct verb_call *first; /* before the matches are worked on; NULL = nothing */
+    const char *states;            /* that are meant without --state */
+    const char *allowed;           /* all that --state may name */
+    const char *which;             /* those in a word: "open" */
 };
 
 /* The parameters of its statements: `first` as $1, then its own. */

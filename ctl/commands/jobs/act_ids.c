@@ -3,7 +3,7 @@
  * An act on jobs named by id: each in a transaction of its own, and all of them are told. */
 #include "ctl/commands/jobs/act.h"
 #include "ctl/commands/jobs/jobs.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "sql/queries.h"
 
 struct acting {
@@ -20,7 +20,7 @@ static enum status act_one(struct admin *a, const struct act *act, const char *i
     auto_admin_rows struct admin_rows *rows = NULL;
     const char *params[1 + ACT_PARAMETERS_MAX];
     act_parameters(act, id, params);
-    enum status st = ctl_written(admin_query(a, act->one, params, &rows, err), err);
+    enum status st = verb_written(admin_query(a, act->one, params, &rows, err), err);
     if (st != STATUS_OK) {
         return st;
     }

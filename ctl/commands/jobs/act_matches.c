@@ -18,7 +18,6 @@
 #include <signal.h>
 
 #define BATCH_MAX 1000
-#define QUEUE_COLUMN 2     /* of what is read */
 #define CHUNK 10000        /* rows read at a time, and what --dry-run shows as JSON */
 #define SHOWN_AS_TEXT 20   /* of --dry-run */
 #define FAILURES_SHOWN 100 /* the others are counted */
@@ -125,8 +124,8 @@ static enum status keep_ids(struct bulk *b, const struct table *found, struct er
 {
     enum status st = STATUS_OK;
     for (size_t row = 0; st == STATUS_OK && row < found->row_count; row++) {
-        int64_t id = strtoll(table_cell(found, row, 0), NULL, 10);
-        st = matches_add(&b->found, id, table_cell(found, row, QUEUE_COLUMN), err);
+        int64_t id = strtoll(table_value(found, row, "id"), NULL, 10);
+        st = matches_add(&b->found, id, table_value(found, row, "queue"), err);
     }
     return st;
 }
@@ -156,12 +155,12 @@ static enum status gather(struct bulk *b, struct err *err)
 
 /* ---- asking ---- */
 
-static enum status agree(const struct bulk *b, struct err *err)
+static enum status agree(const struct bulk *b)
 {
     char question[64];
     (void)snprintf(question, sizeof question, "%lld job%s will be %s.", (long long)count_of(b),
                    plural(count_of(b)), b->act->past);
-    return ctl_agree(b->args, question, err);
+    return ctl_agree(b->ctl, b->args, question);
 }
 
 /* ---- doing ---- */
@@ -189,7 +188,7 @@ static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct 
     }
     const char *params[1 + ACT_PARAMETERS_MAX];
     act_parameters(b->act, buf_at(&list), params);
-    return ctl_written(admin_query(b->admin, b->act->many, params, &rows, err), err);
+    return verb_written(admin_query(b->admin, b->act->many, params, &rows, err), err);
 }
 
 static enum status note_failure(struct bulk *b, int64_t id, const struct err *why, struct err *err)
@@ -244,11 +243,8 @@ static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
 
 static enum status do_first(struct bulk *b, struct err *err)
 {
-    const char *const params[] = {b->act->first_of};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    return b->act->first == NULL
-               ? STATUS_OK
-               : ctl_written(admin_query(b->admin, b->act->first, params, &rows, err), err);
+    auto_answer struct answer answer = {.count = 0};
+    return b->act->first == NULL ? STATUS_OK : verb_run(b->act->first, b->admin, &answer, err);
 }
 
 /* Of all jobs that matched. */
@@ -345,7 +341,7 @@ static enum status check(struct bulk *b, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = walk_columns(&b->walk, "id,kind,queue,state,error", err); /* QUEUE_COLUMN */
+    st = walk_columns(&b->walk, "id,kind,queue,state,error", err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -355,7 +351,7 @@ static enum status check(struct bulk *b, struct err *err)
 static enum status find(struct bulk *b, struct err *err)
 {
     int64_t now_us = 0;
-    enum status st = ctl_now(b->admin, &now_us, err);
+    enum status st = verb_now(b->admin, &now_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -392,7 +388,7 @@ static enum status run(struct bulk *b, struct err *err)
     if (ctl_value(b->args, "dry-run") != NULL) {
         return say_matches(b, err);
     }
-    st = count_of(b) > 0 ? agree(b, err) : STATUS_OK;
+    st = count_of(b) > 0 ? agree(b) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }

@@ -32,38 +32,30 @@ enum status job_log_check(const struct job_log *wanted, struct err *err)
     return check_number("--generation", wanted->generation, 0, "", err);
 }
 
-static const char *cell(const struct table *attempts, size_t row, const char *name)
-{
-    for (size_t i = 0; i < attempts->column_count; i++) {
-        if (strcmp(attempts->columns[i].name, name) == 0) {
-            return table_cell(attempts, row, i);
-        }
-    }
-    return NULL;
-}
-
 static bool is_of_generation(const struct job_log *wanted, const struct table *attempts, size_t row)
 {
     return wanted->generation == NULL ||
-           strcmp(cell(attempts, row, "generation"), wanted->generation) == 0;
+           strcmp(table_value(attempts, row, "generation"), wanted->generation) == 0;
 }
 
 static bool is_wanted(const struct job_log *wanted, const struct table *attempts, size_t row)
 {
-    return cell(attempts, row, "log_tail") != NULL && is_of_generation(wanted, attempts, row) &&
+    return table_value(attempts, row, "log_tail") != NULL &&
+           is_of_generation(wanted, attempts, row) &&
            (wanted->attempt == NULL || is_all(wanted) ||
-            strcmp(cell(attempts, row, "attempt"), wanted->attempt) == 0);
+            strcmp(table_value(attempts, row, "attempt"), wanted->attempt) == 0);
 }
 
 static enum status print_one(const struct table *attempts, size_t row, FILE *out, struct err *err)
 {
     char name[64];
-    const char *generation = cell(attempts, row, "generation");
+    const char *generation = table_value(attempts, row, "generation");
     bool is_first = strcmp(generation, "0") == 0;
     const struct table_column columns[] = {{name, CELL_TEXT | CELL_PROSE}};
-    const char *const values[] = {cell(attempts, row, "log_tail")};
-    (void)snprintf(name, sizeof name, "log_of_attempt_%s%s%s", cell(attempts, row, "attempt"),
-                   is_first ? "" : "_of_generation_", is_first ? "" : generation);
+    const char *const values[] = {table_value(attempts, row, "log_tail")};
+    (void)snprintf(name, sizeof name, "log_of_attempt_%s%s%s",
+                   table_value(attempts, row, "attempt"), is_first ? "" : "_of_generation_",
+                   is_first ? "" : generation);
     auto_table struct table log = TABLE("log", columns);
     const struct table *const tables[] = {&log};
     (void)fputc('\n', out);
@@ -81,11 +73,12 @@ static enum status put_what_is_there(const struct job_log *wanted, const struct 
     enum status st = STATUS_OK;
     for (size_t row = 0; st == STATUS_OK && row < attempts->row_count; row++) {
         char one[64];
-        if (cell(attempts, row, "log_tail") == NULL || out->len > THERE_MAX / 2) {
+        if (table_value(attempts, row, "log_tail") == NULL || out->len > THERE_MAX / 2) {
             continue;
         }
         (void)snprintf(one, sizeof one, "%s%s of generation %s", out->len > 0 ? ", " : "",
-                       cell(attempts, row, "attempt"), cell(attempts, row, "generation"));
+                       table_value(attempts, row, "attempt"),
+                       table_value(attempts, row, "generation"));
         st = is_of_generation(wanted, attempts, row) ? buf_append_text(out, one, err) : STATUS_OK;
     }
     return st;

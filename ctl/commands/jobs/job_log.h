@@ -4,7 +4,7 @@
 #ifndef CLAIMD_CTL_JOB_LOG_H
 #define CLAIMD_CTL_JOB_LOG_H
 
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 
 /* Which of them: as options say it. */
 struct job_log {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl jobs cancel, jobs retry, jobs delete, queues clear and batches cancel. */
-#include "ctl/commands/batches.h"
 #include "ctl/commands/jobs/act.h"
 #include "ctl/options/filter.h"
 #include "model/job.h"
@@ -51,13 +50,13 @@ enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct er
 
 enum status batches_cancel(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
+    struct verb_call close = {.verb = &VERB_BATCH_CLOSE};
     const struct act act = {.past = "cancelled",
                             .many = &SQL_ADMIN_CANCEL_MANY,
                             .states = "waiting,scheduled,retryable,available,running",
                             OF_OPEN,
-                            .first = &SQL_ADMIN_BATCH_CLOSE,
-                            .first_of = args->words[0]};
-    enum status st = batches_check_id(args->words[0], err);
+                            .first = &close};
+    enum status st = verb_set(&close, "batch", "batch", args->words[0], err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -3,7 +3,7 @@
  * claimctl jobs edit: of one job, or of all that options choose. */
 #include "ctl/commands/jobs/act.h"
 #include "ctl/commands/jobs/jobs.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/args_file.h"
 #include "ctl/options/filter.h"
 #include "ctl/options/job_check.h"
@@ -215,7 +215,7 @@ static enum status edit_one(struct ctl *ctl, const char *id, const struct act *a
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_written(admin_query(a, act->many, params, &rows, err), err);
+    st = verb_written(admin_query(a, act->many, params, &rows, err), err);
     if (st != STATUS_OK) {
         return st;
     }

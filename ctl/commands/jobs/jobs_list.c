@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "ctl/commands/jobs/jobs.h"
 #include "ctl/commands/jobs/jobs_walk.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 
 #define LIMIT_MAX 10000
 #define LIMIT_STANDARD 50
@@ -132,7 +132,7 @@ static enum status list_jobs(struct listing *l, struct err *err)
         return st;
     }
     w->admin = a;
-    st = ctl_now(a, &w->table.now_us, err);
+    st = verb_now(a, &w->table.now_us, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "ctl/commands/batches.h"
 #include "sql/queries.h"
 
 #define RANGE_FIRST 20000
@@ -11,108 +10,78 @@
 #define STEP_FAST_US (100 * US_PER_MS)
 #define STEP_SLOW_US (500 * US_PER_MS)
 
-/* In the order of admin_jobs_list. Those of `is_standard` are shown when nobody chooses. */
-static const struct {
-    struct table_column column;
-    bool is_standard;
-} all_columns[] = {
-    {{"id", CELL_NUMBER}, true},
-    {{"kind", CELL_TEXT}, true},
-    {{"queue", CELL_TEXT}, true},
-    {{"state", CELL_TEXT}, true},
-    {{"priority", CELL_NUMBER | CELL_WIDE}, true},
-    {{"attempt", CELL_NUMBER}, true},
-    {{"created_at", CELL_TIME}, false},
-    {{"ready_at", CELL_TIME}, true},
-    {{"attempted_at", CELL_TIME}, false},
-    {{"finalized_at", CELL_TIME}, true},
-    {{"worker", CELL_TEXT}, false},
-    {{"worker_id", CELL_TEXT}, false},
-    {{"tags", CELL_TEXT | CELL_LONG}, false},
-    {{"args", CELL_JSON | CELL_LONG}, false},
-    {{"metadata", CELL_JSON | CELL_LONG}, false},
-    {{"result", CELL_JSON | CELL_LONG}, false},
-    {{"error", CELL_TEXT | CELL_LONG}, true},
-    {{"progress", CELL_TEXT | CELL_LONG}, false},
-    {{"owner", CELL_TEXT}, false},
-};
-
 /* ---- columns ---- */
 
-static int find_column(const char *name, size_t len)
+static const struct table_column *find_column(const char *name, size_t len)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(all_columns); i++) {
-        const char *known = all_columns[i].column.name;
+    for (size_t i = 0; i < VERB_JOBS_LIST.column_count; i++) {
+        const char *known = VERB_JOBS_LIST.columns[i].name;
         if (strlen(known) == len && strncmp(known, name, len) == 0) {
-            return (int)i;
+            return &VERB_JOBS_LIST.columns[i];
         }
     }
-    return -1;
+    return NULL;
 }
 
-static enum status add_column(struct walk *w, int source, struct err *err)
+static enum status add_column(struct walk *w, struct table_column column, struct err *err)
 {
     struct table *t = &w->table;
-    const char *name = all_columns[source].column.name;
     for (size_t i = 0; i < t->column_count; i++) {
-        if (w->sources[i] == source) {
-            return err_fail(err, STATUS_INVALID, "--columns: '%s' is given twice", name);
+        if (strcmp(w->columns[i].name, column.name) == 0) {
+            return err_fail(err, STATUS_INVALID, "--columns: '%s' is given twice", column.name);
         }
     }
-    w->columns[t->column_count] = all_columns[source].column;
-    w->sources[t->column_count] = source;
-    t->column_count++;
-    return buf_printf(&w->wanted, err, "%s%s", w->wanted.len > 0 ? "," : "{", name);
+    w->columns[t->column_count++] = column;
+    text_put(&w->wanted, "%s%s", t->column_count > 1 ? "," : "{", column.name);
+    return STATUS_OK;
 }
 
-enum status walk_columns(struct walk *w, const char *list, struct err *err)
+static enum status choose_columns(struct walk *w, const char *list, struct err *err)
 {
-    const char *at = list;
-    for (size_t i = 0; at == NULL && i < ARRAY_COUNT(all_columns); i++) {
-        enum status st = all_columns[i].is_standard ? add_column(w, (int)i, err) : STATUS_OK;
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    while (at != NULL) {
-        size_t len = strcspn(at, ",");
-        int source = find_column(at, len);
-        if (source < 0) {
+    size_t len = 0;
+    for (const char *at = list; at != NULL; at = at[len] == ',' ? at + len + 1 : NULL) {
+        len = strcspn(at, ",");
+        const struct table_column *found = find_column(at, len);
+        if (found == NULL) {
             return err_fail(err, STATUS_INVALID,
                             "--columns: unknown column '%.*s'; see claimctl jobs list --help",
                             (int)(len < 40 ? len : 40), at);
         }
-        enum status st = add_column(w, source, err);
+        struct table_column column = {found->name, found->type & ~CELL_WIDE}; /* it was asked for */
+        enum status st = add_column(w, column, err);
         if (st != STATUS_OK) {
             return st;
         }
-        w->columns[w->table.column_count - 1].type &= ~CELL_WIDE; /* asked for by name */
-        at = at[len] == ',' ? at + len + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+enum status walk_columns(struct walk *w, const char *list, struct err *err)
+{
+    enum status st = choose_columns(w, list, err);
+    for (size_t i = 0; st == STATUS_OK && list == NULL && i < VERB_JOBS_LIST.column_count; i++) {
+        bool is_extra = (VERB_JOBS_LIST.columns[i].type & CELL_EXTRA) != 0;
+        st = is_extra ? STATUS_OK : add_column(w, VERB_JOBS_LIST.columns[i], err);
+    }
+    if (st != STATUS_OK) {
+        return st;
     }
     w->table.columns = w->columns;
-    return buf_append_text(&w->wanted, "}", err);
+    text_put(&w->wanted, "}");
+    return text_end(&w->wanted, err);
 }
 
 /* ---- looking ---- */
 
 static enum status take_rows(struct walk *w, const struct admin_rows *rows, struct err *err)
 {
-    for (int row = 0; row < admin_row_count(rows); row++) {
-        const char *values[TABLE_COLUMNS_MAX];
-        const char *id = admin_value(rows, row, 0);
-        for (size_t i = 0; i < w->table.column_count; i++) {
-            values[i] = admin_value(rows, row, w->sources[i]);
-        }
-        enum status st = parse_i64(id, strlen(id), 1, INT64_MAX, &w->last_id, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = table_add(&w->table, values, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    int count = admin_row_count(rows);
+    const char *id = count > 0 ? admin_value(rows, count - 1, admin_column(rows, "id")) : NULL;
+    enum status st = table_add_rows(&w->table, rows, err);
+    if (st != STATUS_OK || id == NULL) {
+        return st;
     }
-    return STATUS_OK;
+    return parse_i64(id, strlen(id), 1, INT64_MAX, &w->last_id, err);
 }
 
 static const char *list_of(const struct buf *b)
@@ -142,12 +111,12 @@ static enum status read_range(struct walk *w, int64_t low, struct err *err)
                                   f->worker,
                                   f->error,
                                   left,
-                                  list_of(&w->wanted),
+                                  text_str(&w->wanted),
                                   f->metadata,
                                   f->batch,
                                   f->owner};
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LIST, params, &rows, err);
+    enum status st = admin_query(w->admin, VERB_JOBS_LIST.statement, params, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -181,12 +150,22 @@ enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
     return STATUS_OK;
 }
 
+static enum status find_batch(struct admin *a, const char *id, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_BATCH_FIND, &id, &rows, err);
+    if (st == STATUS_OK && admin_row_count(rows) == 0) {
+        return err_fail(err, STATUS_NOT_FOUND, "batch %s not found", id);
+    }
+    return st;
+}
+
 enum status walk_start(struct walk *w, int64_t after, struct err *err)
 {
     int64_t last = 0;
     auto_admin_rows struct admin_rows *rows = NULL;
     const char *batch = w->filter.batch;
-    enum status st = batch != NULL ? batches_find(w->admin, batch, err) : STATUS_OK;
+    enum status st = batch != NULL ? find_batch(w->admin, batch, err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }
@@ -217,6 +196,6 @@ struct table walk_take(struct walk *w)
 void walk_release(struct walk *w)
 {
     filter_release(&w->filter);
-    buf_release(&w->wanted);
+    text_release(&w->wanted);
     table_release(&w->table);
 }

@@ -5,27 +5,26 @@
 #ifndef CLAIMD_CTL_JOBS_WALK_H
 #define CLAIMD_CTL_JOBS_WALK_H
 
-#include "base/buf.h"
-#include "ctl/core/table.h"
+#include "base/text.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/filter.h"
 
 struct walk {
     struct admin *admin; /* the caller's */
     struct filter filter;
     struct table_column columns[TABLE_COLUMNS_MAX];
-    int sources[TABLE_COLUMNS_MAX]; /* of each column, its place in the result */
-    struct buf wanted;              /* array literal of what is only read when asked for */
-    struct table table;             /* what was found */
-    int64_t limit;                  /* the caller's: of the table's rows */
-    int64_t next;                   /* the highest id not looked at yet; 0 = all were */
-    int64_t last_id;                /* of the last job found */
-    bool is_cut;                    /* the time was over */
+    struct text wanted; /* array literal of what is only read when asked for */
+    struct table table; /* what was found */
+    int64_t limit;      /* the caller's: of the table's rows */
+    int64_t next;       /* the highest id not looked at yet; 0 = all were */
+    int64_t last_id;    /* of the last job found */
+    bool is_cut;        /* the time was over */
 };
 
-#define WALK(an_admin, a_limit)                                                              \
-    {                                                                                        \
-        .admin = (an_admin), .wanted = BUF_INIT(FILTER_LIST_MAX), .table = {.name = "jobs"}, \
-        .limit = (a_limit)                                                                   \
+#define WALK(an_admin, a_limit)                                                               \
+    {                                                                                         \
+        .admin = (an_admin), .wanted = TEXT_INIT(FILTER_LIST_MAX), .table = {.name = "jobs"}, \
+        .limit = (a_limit)                                                                    \
     }
 void walk_release(struct walk *w);
 

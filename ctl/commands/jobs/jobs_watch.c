@@ -7,7 +7,7 @@
 #include "base/parse.h"
 #include "ctl/commands/jobs/jobs.h"
 #include "ctl/commands/jobs/jobs_walk.h"
-#include "ctl/core/table.h"
+#include "ctl/core/table_text.h"
 #include "ctl/options/id_list.h"
 #include "sql/queries.h"
 
@@ -65,7 +65,7 @@ static enum status find(struct walk *walk, const struct ctl_args *args, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    st = ctl_now(walk->admin, &now_us, err);
+    st = verb_now(walk->admin, &now_us, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -515,7 +515,7 @@ START_TEST(on_a_terminal_it_asks_first)
     terminal_run(&t, words, "X=");
     terminal_await(&t, "5 jobs will be cancelled. Go on? [y/N] ");
     ck_assert_int_eq(write(t.master, "n\n", 2), 2);
-    ck_assert_int_eq(terminal_end(&t, "nothing was done"), 1);
+    ck_assert_int_eq(terminal_end(&t, "nothing was done"), 6);
     ck_assert_int_eq(COUNT("claimd.job"), 5);
     terminal_run(&t, words, "X=");
     terminal_await(&t, "[y/N] ");

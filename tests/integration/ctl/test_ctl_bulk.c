@@ -119,7 +119,7 @@ START_TEST(several_workers_of_a_host_are_asked_when_a_person_agrees)
     terminal_run(&t, words, "X=");
     terminal_await(&t, "2 workers will be asked to drain. Go on? [y/N] ");
     ck_assert_int_eq(write(t.master, "n\n", 2), 2);
-    ck_assert_int_eq(terminal_end(&t, "nothing was done"), 1);
+    ck_assert_int_eq(terminal_end(&t, "nothing was done"), 6);
     ck_assert_int_eq(COUNT("claimd.worker WHERE asked = 'drain'"), 0);
     terminal_run(&t, words, "X=");
     terminal_await(&t, "[y/N] ");

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What commands print: one model, shown as an aligned table or as JSON. All tables of a command
- * make one JSON document: {"jobs": [{…}, …]}; a record (one row) is an object instead of an
+ * What verbs show: one model, for aligned tables (ctl/core/table_text.h) and JSON. All tables of a
+ * verb make one JSON document: {"jobs": [{…}, …]}; a record (one row) is an object instead of an
  * array. */
-#ifndef CLAIMD_CTL_TABLE_H
-#define CLAIMD_CTL_TABLE_H
+#ifndef CLAIMD_VERBS_TABLE_H
+#define CLAIMD_VERBS_TABLE_H
 
-#include "base/err.h"
+#include "base/text.h"
 #include "store/admin.h"
-
-#include <stdio.h>
 
 enum cell_type {
     CELL_TEXT,
@@ -29,6 +27,7 @@ enum cell_type {
 #define CELL_PROSE 0x400  /* the last column: broken between words, and at its newlines */
 #define CELL_HIDDEN 0x800 /* in JSON alone */
 #define CELL_OUT 0x2000   /* left out in any case, and named like what has no room */
+#define CELL_EXTRA 0x4000 /* only there when it is chosen by name */
 #define CELL_TYPE_MASK 0xff
 
 struct table_column {
@@ -59,26 +58,18 @@ void table_release(struct table *t);
 
 /* Copies one value per column. NOMEM. */
 enum status table_add(struct table *t, const char *const *values, struct err *err) MUST_USE;
-/* All rows of a result whose columns are those of the table, in order. */
+/* All rows of a result, whose columns are found by their names. INTERNAL: one is not there. */
 enum status table_add_rows(struct table *t, const struct admin_rows *rows,
                            struct err *err) MUST_USE;
-/* All rows that a statement gives, likewise. */
-enum status table_query(struct table *t, struct admin *a, const struct pg_statement *statement,
-                        const char *const *params, struct err *err) MUST_USE;
 
 /* NULL = no value; borrowed. */
 const char *table_cell(const struct table *t, size_t row, size_t column);
 
-enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,
-                         struct err *err) MUST_USE;
+/* The same by the column's name, which must be there. */
+const char *table_value(const struct table *t, size_t row, const char *column);
 
-/* How text is laid out: as wide as it wants, or for this terminal. */
-struct table_style {
-    bool is_terminal;
-    size_t width;
-};
-struct table_style table_style_of(FILE *out);
-enum status tables_print_text(const struct table *const *tables, size_t count,
-                              const struct table_style *style, FILE *out, struct err *err) MUST_USE;
+/* INTERNAL: a value is not UTF-8. */
+enum status tables_put_json(const struct table *const *tables, size_t count, struct text *out,
+                            struct err *err) MUST_USE;
 
 #endif

@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- One queue, as among all of them.
+-- params: name text queue
+-- shows: queue text, available count, scheduled count, retryable count, waiting count wide, running count, oldest_due_s seconds,
+-- shows: per_s number, paused bool, workers number, kinds text list, estimated bool hidden
+-- tables: record queue, record limits = queue_limits, retention = queue_rules, kinds = queue_kinds, runs = queue_runs,
+-- tables: workers = queue_workers
+-- none: queue {name} not found: it has no open job, no worker and no setting
+SELECT * FROM ({admin_queues}) AS all_queues WHERE queue = $1
