@@ -2,7 +2,6 @@
 #include "base/text.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 void text_release(struct text *t)
 {
@@ -13,6 +12,13 @@ void text_put_bytes(struct text *t, const void *bytes, size_t len)
 {
     if (t->err.status == STATUS_OK) {
         (void)!buf_append(&t->buf, bytes, len, &t->err);
+    }
+}
+
+void text_put_escaped(struct text *t, const char *bytes, size_t len, const char *special)
+{
+    if (t->err.status == STATUS_OK) {
+        (void)!buf_append_escaped(&t->buf, bytes, len, special, &t->err);
     }
 }
 
@@ -42,4 +48,15 @@ enum status text_end(const struct text *t, struct err *err)
         *err = t->err;
     }
     return t->err.status;
+}
+
+enum status text_print(const struct text *t, FILE *out, struct err *err)
+{
+    enum status st = text_end(t, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return fwrite(text_str(t), 1, t->buf.len, out) == t->buf.len
+               ? STATUS_OK
+               : err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
 }

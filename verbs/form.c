@@ -149,13 +149,27 @@ static enum status set_value(const struct verb_param *p, const char *label, cons
     return STATUS_OK;
 }
 
+static size_t find_param(const struct verb *verb, const char *name)
+{
+    size_t i = 0;
+    while (i < verb->param_count && strcmp(verb->params[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+void verb_put(struct verb_call *call, const char *name, const char *text)
+{
+    size_t i = find_param(call->verb, name);
+    if (i < call->verb->param_count) {
+        call->params[i] = text;
+    }
+}
+
 enum status verb_set(struct verb_call *call, const char *name, const char *label, const char *text,
                      struct err *err)
 {
-    size_t i = 0;
-    while (i < call->verb->param_count && strcmp(call->verb->params[i].name, name) != 0) {
-        i++;
-    }
+    size_t i = find_param(call->verb, name);
     assert(i < call->verb->param_count);
     call->params[i] = NULL;
     call->rooms[i][0] = '\0';

@@ -118,8 +118,7 @@ static void put_table(struct text *out, const struct table *t)
     text_put(out, t->is_record ? "" : "]");
 }
 
-enum status tables_put_json(const struct table *const *tables, size_t count, struct text *out,
-                            struct err *err)
+void tables_put_json(const struct table *const *tables, size_t count, struct text *out)
 {
     text_put(out, "{");
     for (size_t i = 0; i < count; i++) {
@@ -127,5 +126,4 @@ enum status tables_put_json(const struct table *const *tables, size_t count, str
         put_table(out, tables[i]);
     }
     text_put(out, "}\n");
-    return text_end(out, err);
 }

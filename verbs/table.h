@@ -68,8 +68,7 @@ const char *table_cell(const struct table *t, size_t row, size_t column);
 /* The same by the column's name, which must be there. */
 const char *table_value(const struct table *t, size_t row, const char *column);
 
-/* INTERNAL: a value is not UTF-8. */
-enum status tables_put_json(const struct table *const *tables, size_t count, struct text *out,
-                            struct err *err) MUST_USE;
+/* In `out`, INTERNAL: a value is not UTF-8. */
+void tables_put_json(const struct table *const *tables, size_t count, struct text *out);
 
 #endif

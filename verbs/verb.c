@@ -78,38 +78,48 @@ static bool has_times(const struct verb *verb)
     return false;
 }
 
+/* *now_us: 0 until somebody has asked what time it is. */
 static enum status add_rows(const struct verb *verb, struct admin *a, const struct admin_rows *rows,
-                            struct table *ret, struct err *err)
+                            int64_t *now_us, struct table *ret, struct err *err)
 {
     ret->columns = verb->columns;
     ret->column_count = verb->column_count;
-    enum status st = has_times(verb) ? verb_now(a, &ret->now_us, err) : STATUS_OK;
+    bool is_asking = has_times(verb) && *now_us == 0;
+    enum status st = is_asking ? verb_now(a, now_us, err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }
+    ret->now_us = *now_us;
     return table_add_rows(ret, rows, err);
 }
 
-enum status verb_fill(const struct verb *verb, struct admin *a, const char *const *params,
-                      struct table *ret, struct err *err)
+static enum status fill(const struct verb *verb, struct admin *a, const char *const *params,
+                        int64_t *now_us, struct table *ret, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, verb->statement, params, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return add_rows(verb, a, rows, ret, err);
+    return add_rows(verb, a, rows, now_us, ret, err);
+}
+
+enum status verb_fill(const struct verb *verb, struct admin *a, const char *const *params,
+                      struct table *ret, struct err *err)
+{
+    int64_t now_us = 0;
+    return fill(verb, a, params, &now_us, ret, err);
 }
 
 /* The rows of another verb, whose parameters have the values of those of the same names. */
 static enum status fill_other(const struct verb_call *call, const struct verb *other,
-                              struct admin *a, struct table *ret, struct err *err)
+                              struct admin *a, int64_t *now_us, struct table *ret, struct err *err)
 {
     const char *params[VERB_PARAMS_MAX] = {NULL};
     for (size_t i = 0; i < other->param_count; i++) {
         params[i] = param_value(call, other->params[i].name);
     }
-    return verb_fill(other, a, params, ret, err);
+    return fill(other, a, params, now_us, ret, err);
 }
 
 void answer_release(struct answer *answer)
@@ -123,13 +133,15 @@ static enum status fill_tables(const struct verb_call *call, struct admin *a,
                                const struct admin_rows *rows, struct answer *ret, struct err *err)
 {
     const struct verb *verb = call->verb;
+    int64_t now_us = 0;
     assert(verb->table_count <= VERB_TABLES_MAX);
     for (size_t i = 0; i < verb->table_count; i++) {
         const struct verb_table *shown = &verb->tables[i];
         struct table *table = &ret->tables[ret->count++];
         *table = (struct table){.name = shown->name, .is_record = shown->is_record};
-        enum status st = shown->verb == verb ? add_rows(verb, a, rows, table, err)
-                                             : fill_other(call, shown->verb, a, table, err);
+        enum status st = shown->verb == verb
+                             ? add_rows(verb, a, rows, &now_us, table, err)
+                             : fill_other(call, shown->verb, a, &now_us, table, err);
         if (st != STATUS_OK) {
             return st;
         }

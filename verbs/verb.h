@@ -83,6 +83,9 @@ struct verb_call {
 enum status verb_set(struct verb_call *call, const char *name, const char *label, const char *text,
                      struct err *err) MUST_USE;
 
+/* The same without a check, where the verb has a parameter of that name. */
+void verb_put(struct verb_call *call, const char *name, const char *text);
+
 /* "50/m": PARAM_RATE. */
 bool verb_rate_is_valid(const char *text);
 

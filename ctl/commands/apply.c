@@ -171,13 +171,12 @@ enum status apply(struct ctl *ctl, const struct ctl_args *args, struct err *err)
                                            .column_count = COLUMNS,
                                            .check = apply_file_check,
                                            .write = write_all};
-    const struct table *const tables[] = {&p.table};
     enum status st = file_apply(ctl, args, &p, err);
     if (st != STATUS_OK) {
         return st;
     }
     if (ctl->is_json) {
-        return tables_print(tables, 1, true, ctl->out, err);
+        return table_print(&p.table, true, ctl->out, err);
     }
     for (size_t row = 0; row < p.table.row_count; row++) {
         put_line(ctl->out, &p.table, row);

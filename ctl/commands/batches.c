@@ -4,14 +4,14 @@
 #include "base/parse.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/table_text.h"
-#include "ctl/options/args_file.h"
+#include "ctl/options/given.h"
 #include "ctl/options/id_list.h"
 #include "ctl/options/job_check.h"
 
 #define IDS_BYTES_MAX ((size_t)64 << 10)
 
 /* The words behind the first. */
-static enum status read_ids(const struct ctl_args *args, struct buf *out, struct err *err)
+static enum status read_ids(const struct ctl_args *args, struct text *out, struct err *err)
 {
     for (size_t i = 1; i < args->word_count; i++) {
         const char *word = args->words[i];
@@ -21,12 +21,10 @@ static enum status read_ids(const struct ctl_args *args, struct buf *out, struct
             err_prefix(err, "job '%.32s'", word);
             return st;
         }
-        st = id_list_add(out, id, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+        id_list_add(out, id);
     }
-    return id_list_end(out, err);
+    id_list_end(out);
+    return text_end(out, err);
 }
 
 /* Only tried: the session ends, and the transaction with it. */
@@ -53,7 +51,7 @@ static enum status try_add(struct ctl *ctl, const struct verb_call *call, struct
 
 enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    autobuf struct buf ids = BUF_INIT(IDS_BYTES_MAX);
+    autotext struct text ids = TEXT_INIT(IDS_BYTES_MAX);
     struct verb_call call = {.verb = &VERB_BATCH_ADD};
     enum status st = read_ids(args, &ids, err);
     if (st != STATUS_OK) {
@@ -61,7 +59,7 @@ enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err
     }
     st = verb_set(&call, "batch", "batch", args->words[0], err);
     if (st == STATUS_OK) {
-        st = verb_set(&call, "ids", "ids", buf_at(&ids), err);
+        st = verb_set(&call, "ids", "ids", text_str(&ids), err);
     }
     if (st != STATUS_OK) {
         return st;
@@ -70,33 +68,25 @@ enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err
                                               : ctl_run_call(ctl, args, &call, err);
 }
 
-/* A job that follows the batch. What else is wrong with it, the server says. */
-static enum status read_job(const struct ctl_args *args, const char *option, struct buf *room,
-                            const char **ret_json, struct err *err)
-{
-    char place[32];
-    enum status st = args_file_read(option, ctl_value(args, option), room, ret_json, err);
-    if (st != STATUS_OK || *ret_json == NULL) {
-        return st;
-    }
-    (void)snprintf(place, sizeof place, "--%s: ", option);
-    return job_json_check(place, *ret_json, strlen(*ret_json), err);
-}
-
+/* Jobs that follow the batch. What else is wrong with them, the server says. */
 enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const char *const options[] = {"follow-up", "on-success", "on-failure"};
-    autobuf struct buf follow_up = BUF_INIT(0);
-    autobuf struct buf on_success = BUF_INIT(0);
-    autobuf struct buf on_failure = BUF_INIT(0);
-    struct buf *rooms[] = {&follow_up, &on_success, &on_failure};
-    struct verb_call call = {.verb = &VERB_BATCH_OPEN,
-                             .params = {args->word_count > 0 ? args->words[0] : NULL}};
-    for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
-        enum status st = read_job(args, options[i], rooms[i], &call.params[1 + i], err);
-        if (st != STATUS_OK) {
-            return st;
+    auto_given struct given given = GIVEN(args, err);
+    struct verb_call call = {.verb = &VERB_BATCH_OPEN};
+    verb_put(&call, "name", args->word_count > 0 ? args->words[0] : NULL);
+    for (size_t i = 1; i < call.verb->param_count; i++) {
+        char option[CTL_NAME_MAX];
+        char place[CTL_NAME_MAX + 2];
+        ctl_option_name(call.verb->params[i].name, option);
+        (void)snprintf(place, sizeof place, "%s: ", option);
+        const char *json = given_json(&given, option + 2, NULL);
+        if (json != NULL) {
+            (void)!job_json_check(place, json, strlen(json), err);
         }
+        call.params[i] = json;
+    }
+    if (err->status != STATUS_OK) {
+        return err->status;
     }
     return ctl_run_call(ctl, args, &call, err);
 }

@@ -33,7 +33,6 @@ static const char *warning_about(const struct config *config)
 enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     static const struct table_column columns[] = {{"result", CELL_TEXT}, {"warning", CELL_TEXT}};
-    auto_table struct table table = TABLE("configuration", columns);
     struct config config;
     if (args->word_count > 0) {
         ctl->config_path = args->words[0];
@@ -66,13 +65,7 @@ enum status config_check(struct ctl *ctl, const struct ctl_args *args, struct er
         (void)fprintf(ctl->out, "ok\n");
         return STATUS_OK;
     }
-    const struct table *const tables[] = {&table};
-    table.is_record = true;
-    st = table_add(&table, values, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, true, ctl->out, err);
+    return PRINT_RECORD(ctl, "configuration", columns, values, err);
 }
 
 static enum status print_buf(const struct ctl *ctl, const struct buf *text, struct err *err)
@@ -167,7 +160,6 @@ static enum status print_keys(const struct ctl *ctl, struct err *err)
                                                   {"allowed", CELL_TEXT},
                                                   {"help", CELL_TEXT}};
     auto_table struct table table = TABLE("keys", columns);
-    const struct table *const tables[] = {&table};
     for (size_t i = 0; i < config_option_count; i++) {
         const struct option_def *o = &config_options[i];
         char env[96];
@@ -180,7 +172,7 @@ static enum status print_keys(const struct ctl *ctl, struct err *err)
             return st;
         }
     }
-    return tables_print(tables, 1, true, ctl->out, err);
+    return table_print(&table, true, ctl->out, err);
 }
 
 enum status config_doc(struct ctl *ctl, const struct ctl_args *args, struct err *err)

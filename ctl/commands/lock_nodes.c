@@ -72,14 +72,7 @@ static enum status print(const struct ctl *ctl, const struct change *c, struct e
     const char *const values[] = {
         c->present[0] != '\0' ? c->present : NULL, c->before[0] != '\0' ? c->before : NULL,
         c->wanted[0] != '\0' ? c->wanted : NULL, strcmp(c->present, c->wanted) == 0 ? "t" : "f"};
-    auto_table struct table table = TABLE("lock_nodes", columns);
-    table.is_record = true;
-    const struct table *const tables[] = {&table};
-    enum status st = table_add(&table, values, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    return PRINT_RECORD(ctl, "lock_nodes", columns, values, err);
 }
 
 /* ---- who lives ---- */

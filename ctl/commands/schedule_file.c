@@ -11,7 +11,6 @@
 #define SCHEDULES_MAX 10000
 #define PLACE_MAX 128
 #define KEYS_MAX 384 /* all of them, in one line */
-#define JITTER_MAX_US (INT64_C(86400) * 1000000)
 
 static const struct {
     const char *key;
@@ -63,8 +62,9 @@ enum status schedule_interval(enum schedule_field field, const char *name, const
 {
     int64_t us = 0;
     bool is_jitter = field == SCHEDULE_JITTER;
-    enum status st = job_duration_check(name, text, is_jitter ? 0 : 1000,
-                                        is_jitter ? JITTER_MAX_US : JOB_TIMEOUT_MAX_US, &us, err);
+    enum status st =
+        job_duration_check(name, text, is_jitter ? 0 : 1000,
+                           is_jitter ? SCHEDULE_JITTER_MAX_US : JOB_TIMEOUT_MAX_US, &us, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -41,6 +41,7 @@ enum schedule_field {
 };
 
 #define SCHEDULE_INTERVAL_MAX 48
+#define SCHEDULE_JITTER_MAX_US (INT64_C(86400) * 1000000)
 
 /* Is it a time, such as "90s"? */
 bool schedule_is_interval(enum schedule_field field);

@@ -158,10 +158,9 @@ enum status schedules_apply(struct ctl *ctl, const struct ctl_args *args, struct
                                            .column_count = ARRAY_COUNT(columns),
                                            .check = schedule_file_check,
                                            .write = write_all};
-    const struct table *const tables[] = {&p.table};
     enum status st = file_apply(ctl, args, &p, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    return table_print(&p.table, ctl->is_json, ctl->out, err);
 }

@@ -5,12 +5,9 @@
 #include "ctl/core/agree.h"
 #include "ctl/core/table_text.h"
 
-#define NAME_MAX_BYTES 32
-
-/* "max_open" → "--max-open". */
-static void option_of(const char *param, char ret[NAME_MAX_BYTES])
+void ctl_option_name(const char *param, char ret[CTL_NAME_MAX])
 {
-    (void)snprintf(ret, NAME_MAX_BYTES, "--%s", param);
+    (void)snprintf(ret, CTL_NAME_MAX, "--%s", param);
     for (char *c = ret; *c != '\0'; c++) {
         *c = *c == '_' ? '-' : *c;
     }
@@ -18,14 +15,14 @@ static void option_of(const char *param, char ret[NAME_MAX_BYTES])
 
 /* The value of a parameter, and what to call it. */
 static const char *value_of(const struct ctl_args *args, const char *param, size_t *word,
-                            char ret_label[NAME_MAX_BYTES])
+                            char ret_label[CTL_NAME_MAX])
 {
-    option_of(param, ret_label);
+    ctl_option_name(param, ret_label);
     const char *value = ctl_value(args, ret_label + 2);
     if (value != NULL) {
         return value;
     }
-    (void)snprintf(ret_label, NAME_MAX_BYTES, "%s", param);
+    (void)snprintf(ret_label, CTL_NAME_MAX, "%s", param);
     return *word < args->word_count ? args->words[(*word)++] : NULL;
 }
 
@@ -35,7 +32,7 @@ static enum status read_call(const struct ctl_args *args, const struct verb *ver
     size_t word = 0;
     *ret = (struct verb_call){.verb = verb};
     for (size_t i = 0; i < verb->param_count; i++) {
-        char label[NAME_MAX_BYTES];
+        char label[CTL_NAME_MAX] = "";
         const char *name = verb->params[i].name;
         bool is_fixed = fixed.param != NULL && strcmp(fixed.param, name) == 0;
         const char *value = is_fixed ? fixed.value : value_of(args, name, &word, label);

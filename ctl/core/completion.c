@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `claimctl completion`: a script for bash or zsh, made from the table of commands. */
-#include "base/buf.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/table_text.h"
 
 #define SCRIPT_MAX ((size_t)256 << 10)
-
-/* Appends; the first failure of a script is its end, so callers look once. */
-struct script {
-    struct buf *text; /* borrowed */
-    enum status st;
-    struct err *err;
-};
-
-#define put(s, ...)                                                 \
-    do {                                                            \
-        if ((s)->st == STATUS_OK) {                                 \
-            (s)->st = buf_printf((s)->text, (s)->err, __VA_ARGS__); \
-        }                                                           \
-    } while (0)
 
 static const char *next_word(const char *at, size_t *ret_len)
 {
@@ -48,21 +33,21 @@ static enum value_kind kind_of(const struct ctl_option *o)
     return VALUE_FREE;
 }
 
-static void put_names_of(struct script *s, const struct ctl_option *options, size_t count,
+static void put_names_of(struct text *s, const struct ctl_option *options, size_t count,
                          enum value_kind kind, size_t *named)
 {
     for (size_t i = 0; i < count && options[i].name != NULL; i++) {
         bool is_wanted =
             kind == VALUE_NONE ? kind_of(&options[i]) != VALUE_NONE : kind_of(&options[i]) == kind;
         if (is_wanted) {
-            put(s, "%s--%s", (*named)++ > 0 ? "|" : "", options[i].name);
+            text_put(s, "%s--%s", (*named)++ > 0 ? "|" : "", options[i].name);
         }
     }
 }
 
 /* "--a|--b": all options of this kind, as a pattern of `case`; VALUE_NONE: all that take a
  * value. */
-static void put_pattern(struct script *s, enum value_kind kind)
+static void put_pattern(struct text *s, enum value_kind kind)
 {
     size_t named = 0;
     for (size_t i = 0; i < ctl_command_count(); i++) {
@@ -70,27 +55,26 @@ static void put_pattern(struct script *s, enum value_kind kind)
     }
     put_names_of(s, ctl_common_options, ctl_common_option_count, kind, &named);
     if (named == 0) {
-        put(s, "--"); /* nobody has it */
+        text_put(s, "--"); /* nobody has it */
     }
 }
 
 /* ---- lists: words for bash, 'word:help' for zsh ---- */
 
-static void put_item(struct script *s, bool is_zsh, const char *word, size_t len, const char *help)
+static void put_item(struct text *s, bool is_zsh, const char *word, size_t len, const char *help)
 {
     if (!is_zsh) {
-        put(s, "%.*s ", (int)len, word);
+        text_put(s, "%.*s ", (int)len, word);
         return;
     }
-    put(s, "'%.*s:", (int)len, word);
+    text_put(s, "'%.*s:", (int)len, word);
     for (const char *p = help; *p != '\0' && *p != '\n'; p++) {
-        put(s, *p == '\'' ? "'\\'%c" : "%c", *p);
+        text_put(s, *p == '\'' ? "'\\'%c" : "%c", *p);
     }
-    put(s, "' ");
+    text_put(s, "' ");
 }
 
-static void put_options(struct script *s, bool is_zsh, const struct ctl_option *options,
-                        size_t count)
+static void put_options(struct text *s, bool is_zsh, const struct ctl_option *options, size_t count)
 {
     for (size_t i = 0; i < count && options[i].name != NULL; i++) {
         char name[48];
@@ -99,7 +83,7 @@ static void put_options(struct script *s, bool is_zsh, const struct ctl_option *
     }
 }
 
-static void put_nouns(struct script *s, bool is_zsh)
+static void put_nouns(struct text *s, bool is_zsh)
 {
     const char *last = "";
     for (size_t i = 0; i < ctl_command_count(); i++) {
@@ -111,7 +95,7 @@ static void put_nouns(struct script *s, bool is_zsh)
     }
 }
 
-static void put_verbs(struct script *s, bool is_zsh, const char *noun)
+static void put_verbs(struct text *s, bool is_zsh, const char *noun)
 {
     for (size_t i = 0; i < ctl_command_count(); i++) {
         const struct ctl_command *c = ctl_command_at(i);
@@ -122,7 +106,7 @@ static void put_verbs(struct script *s, bool is_zsh, const char *noun)
 }
 
 /* What its words may be, where that is known. */
-static void put_words(struct script *s, bool is_zsh, const struct ctl_command *c)
+static void put_words(struct text *s, bool is_zsh, const struct ctl_command *c)
 {
     if (strcmp(c->words, "[COMMAND...]") == 0) {
         put_nouns(s, is_zsh);
@@ -135,7 +119,7 @@ static void put_words(struct script *s, bool is_zsh, const struct ctl_command *c
 }
 
 /* One branch per command, and per noun that needs a verb. */
-static void put_branches(struct script *s, bool is_zsh)
+static void put_branches(struct text *s, bool is_zsh)
 {
     const char *start = is_zsh ? "list=(" : "list=\"";
     const char *end = is_zsh ? ") ;;\n" : "\" ;;\n";
@@ -143,115 +127,115 @@ static void put_branches(struct script *s, bool is_zsh)
     for (size_t i = 0; i < ctl_command_count(); i++) {
         const struct ctl_command *c = ctl_command_at(i);
         if (c->verb != NULL && strcmp(c->noun, last) != 0) {
-            put(s, "        (\"%s \") %s", c->noun, start);
+            text_put(s, "        (\"%s \") %s", c->noun, start);
             put_verbs(s, is_zsh, c->noun);
-            put(s, "%s", end);
+            text_put(s, "%s", end);
         }
         last = c->noun;
-        put(s, "        (\"%s %s\"%s) %s", c->noun, c->verb == NULL ? "" : c->verb,
-            c->verb == NULL ? "*" : "", start);
+        text_put(s, "        (\"%s %s\"%s) %s", c->noun, c->verb == NULL ? "" : c->verb,
+                 c->verb == NULL ? "*" : "", start);
         put_words(s, is_zsh, c);
         put_options(s, is_zsh, c->options, CTL_OPTIONS_MAX);
         put_options(s, is_zsh, ctl_common_options, ctl_common_option_count);
-        put(s, "%s", end);
+        text_put(s, "%s", end);
     }
-    put(s, "        (\" \") %s", start);
+    text_put(s, "        (\" \") %s", start);
     put_nouns(s, is_zsh);
     put_options(s, is_zsh, ctl_common_options, ctl_common_option_count);
-    put(s, "%s", end);
+    text_put(s, "%s", end);
 }
 
-static void put_values(struct script *s, const char *files, const char *folders, const char *format)
+static void put_values(struct text *s, const char *files, const char *folders, const char *format)
 {
-    put(s, "    case $prev in\n        (");
+    text_put(s, "    case $prev in\n        (");
     put_pattern(s, VALUE_FILE);
-    put(s, ") %s; return ;;\n        (", files);
+    text_put(s, ") %s; return ;;\n        (", files);
     put_pattern(s, VALUE_FOLDER);
-    put(s, ") %s; return ;;\n        (", folders);
+    text_put(s, ") %s; return ;;\n        (", folders);
     put_pattern(s, VALUE_STATE);
-    put(s, ") ");
-    put(s,
-        "%s waiting scheduled retryable available running completed cancelled discarded%s; "
-        "return ;;\n",
-        format, format[0] == 'C' ? "\" -- \"$cur\"))" : "");
-    put(s, "        (");
+    text_put(s, ") ");
+    text_put(s,
+             "%s waiting scheduled retryable available running completed cancelled discarded%s; "
+             "return ;;\n",
+             format, format[0] == 'C' ? "\" -- \"$cur\"))" : "");
+    text_put(s, "        (");
     put_pattern(s, VALUE_NONE);
-    put(s, ") return ;;\n    esac\n    case \"$noun $verb\" in\n");
+    text_put(s, ") return ;;\n    esac\n    case \"$noun $verb\" in\n");
 }
 
 /* Which words before the cursor are noun and verb: those that are no option and no option's
  * value. */
-static void put_bash(struct script *s)
+static void put_bash(struct text *s)
 {
-    put(s, "# bash completion, made by: claimctl completion bash\n"
-           "_claimctl() {\n"
-           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
-           "    local noun='' verb='' list='' i\n"
-           "    COMPREPLY=()\n"
-           "    if [[ $cur == = ]]; then\n"
-           "        cur=''\n"
-           "    elif [[ $prev == = ]]; then\n"
-           "        prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
-           "    fi\n"
-           "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-           "        case ${COMP_WORDS[i]} in\n"
-           "            (");
+    text_put(s, "# bash completion, made by: claimctl completion bash\n"
+                "_claimctl() {\n"
+                "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
+                "    local noun='' verb='' list='' i\n"
+                "    COMPREPLY=()\n"
+                "    if [[ $cur == = ]]; then\n"
+                "        cur=''\n"
+                "    elif [[ $prev == = ]]; then\n"
+                "        prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+                "    fi\n"
+                "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                "        case ${COMP_WORDS[i]} in\n"
+                "            (");
     put_pattern(s, VALUE_NONE);
-    put(s, ")\n"
-           "                i=$((i + 1))\n"
-           "                [[ ${COMP_WORDS[i]} != = ]] || i=$((i + 1)) ;;\n"
-           "            (-*) ;;\n"
-           "            (*)\n"
-           "                if [[ -z $noun ]]; then noun=${COMP_WORDS[i]}\n"
-           "                elif [[ -z $verb ]]; then verb=${COMP_WORDS[i]}; fi ;;\n"
-           "        esac\n"
-           "    done\n");
+    text_put(s, ")\n"
+                "                i=$((i + 1))\n"
+                "                [[ ${COMP_WORDS[i]} != = ]] || i=$((i + 1)) ;;\n"
+                "            (-*) ;;\n"
+                "            (*)\n"
+                "                if [[ -z $noun ]]; then noun=${COMP_WORDS[i]}\n"
+                "                elif [[ -z $verb ]]; then verb=${COMP_WORDS[i]}; fi ;;\n"
+                "        esac\n"
+                "    done\n");
     put_values(s, "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$cur\"))",
                "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$cur\"))",
                "COMPREPLY=($(compgen -W \"");
     put_branches(s, false);
-    put(s, "    esac\n"
-           "    COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
-           "}\n"
-           "complete -o default -F _claimctl claimctl\n");
+    text_put(s, "    esac\n"
+                "    COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
+                "}\n"
+                "complete -o default -F _claimctl claimctl\n");
 }
 
-static void put_zsh(struct script *s)
+static void put_zsh(struct text *s)
 {
-    put(s, "#compdef claimctl\n"
-           "# zsh completion, made by: claimctl completion zsh\n"
-           "_claimctl() {\n"
-           "    local cur=$words[CURRENT] prev=$words[CURRENT-1] noun='' verb=''\n"
-           "    local -a list\n"
-           "    integer i\n"
-           "    for ((i = 2; i < CURRENT; i++)); do\n"
-           "        case $words[i] in\n"
-           "            (");
+    text_put(s, "#compdef claimctl\n"
+                "# zsh completion, made by: claimctl completion zsh\n"
+                "_claimctl() {\n"
+                "    local cur=$words[CURRENT] prev=$words[CURRENT-1] noun='' verb=''\n"
+                "    local -a list\n"
+                "    integer i\n"
+                "    for ((i = 2; i < CURRENT; i++)); do\n"
+                "        case $words[i] in\n"
+                "            (");
     put_pattern(s, VALUE_NONE);
-    put(s, ") i=$((i + 1)) ;;\n"
-           "            (-*) ;;\n"
-           "            (*)\n"
-           "                if [[ -z $noun ]]; then noun=$words[i]\n"
-           "                elif [[ -z $verb ]]; then verb=$words[i]; fi ;;\n"
-           "        esac\n"
-           "    done\n");
+    text_put(s, ") i=$((i + 1)) ;;\n"
+                "            (-*) ;;\n"
+                "            (*)\n"
+                "                if [[ -z $noun ]]; then noun=$words[i]\n"
+                "                elif [[ -z $verb ]]; then verb=$words[i]; fi ;;\n"
+                "        esac\n"
+                "    done\n");
     put_values(s, "_files", "_files -/", "compadd --");
     put_branches(s, true);
-    put(s, "    esac\n"
-           "    if [[ $cur != -* ]]; then\n"
-           "        list=(${list:#--*})\n"
-           "    fi\n"
-           "    if (( $#list )); then\n"
-           "        _describe 'claimctl' list\n"
-           "    else\n"
-           "        _files\n"
-           "    fi\n"
-           "}\n"
-           "if [[ $funcstack[1] == _claimctl ]]; then\n"
-           "    _claimctl \"$@\"\n"
-           "else\n"
-           "    compdef _claimctl claimctl\n"
-           "fi\n");
+    text_put(s, "    esac\n"
+                "    if [[ $cur != -* ]]; then\n"
+                "        list=(${list:#--*})\n"
+                "    fi\n"
+                "    if (( $#list )); then\n"
+                "        _describe 'claimctl' list\n"
+                "    else\n"
+                "        _files\n"
+                "    fi\n"
+                "}\n"
+                "if [[ $funcstack[1] == _claimctl ]]; then\n"
+                "    _claimctl \"$@\"\n"
+                "else\n"
+                "    compdef _claimctl claimctl\n"
+                "fi\n");
 }
 
 enum status completion(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -263,26 +247,15 @@ enum status completion(struct ctl *ctl, const struct ctl_args *args, struct err 
         return err_fail(err, STATUS_INVALID, "'%.40s' is not a shell that is known: bash, zsh",
                         shell);
     }
-    autobuf struct buf text = BUF_INIT(SCRIPT_MAX);
-    struct script s = {.text = &text, .st = STATUS_OK, .err = err};
+    autotext struct text text = TEXT_INIT(SCRIPT_MAX);
     if (is_zsh) {
-        put_zsh(&s);
+        put_zsh(&text);
     } else {
-        put_bash(&s);
+        put_bash(&text);
     }
-    if (s.st != STATUS_OK) {
-        return s.st;
+    if (!ctl->is_json || text.err.status != STATUS_OK) {
+        return text_print(&text, ctl->out, err);
     }
-    if (!ctl->is_json) {
-        (void)fwrite(buf_at(&text), 1, text.len, ctl->out);
-        return STATUS_OK;
-    }
-    auto_table struct table table = TABLE("completion", columns);
-    table.is_record = true;
-    const struct table *const tables[] = {&table};
-    enum status st = table_add(&table, (const char *const[]){shell, buf_at(&text)}, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return tables_print(tables, 1, true, ctl->out, err);
+    return PRINT_RECORD(ctl, "completion", columns, ((const char *const[]){shell, text_str(&text)}),
+                        err);
 }

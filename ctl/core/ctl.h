@@ -12,6 +12,7 @@
 
 #define CTL_OPTIONS_MAX 36
 #define CTL_GIVEN_MAX 64
+#define CTL_NAME_MAX 32
 
 enum ctl_exit {
     CTL_DONE = 0,
@@ -110,6 +111,9 @@ enum status ctl_connect(const struct config *config, bool any_schema, struct adm
                         struct err *err) MUST_USE;
 /* Both. */
 enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
+
+/* The option of a parameter: "max_open" → "--max-open". */
+void ctl_option_name(const char *param, char ret[CTL_NAME_MAX]);
 
 /* Runs a command that is a verb. Its parameters have the values of the options of their names, the
  * others those of the words, in their order. */

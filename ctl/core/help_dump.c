@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `claimctl help`: the table of commands as text, as JSON, as the source of a manual page. */
-#include "base/buf.h"
+#include "base/text.h"
 #include "ctl/core/help.h"
 
 #include <jansson.h>
@@ -58,157 +58,83 @@ static enum status print_json(FILE *out, struct err *err)
 /* ---- scdoc ---- */
 
 /* What scdoc may take for markup gets a backslash. */
-static enum status put_escaped(struct buf *out, const char *text, size_t len, struct err *err)
+static void put_escaped(struct text *out, const char *text, size_t len)
 {
-    return buf_append_escaped(out, text, len, "*_\\#.~[]|<>`+-", err);
+    text_put_escaped(out, text, len, "*_\\#.~[]|<>`+-");
 }
 
-static enum status put_bold(struct buf *out, const char *text, struct err *err)
+static void put_bold(struct text *out, const char *text)
 {
-    enum status st = buf_append_text(out, "*", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_escaped(out, text, strlen(text), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_text(out, "*", err);
+    text_put(out, "*");
+    put_escaped(out, text, strlen(text));
+    text_put(out, "*");
 }
 
 /* After a blank; an empty one is left out. */
-static enum status put_word(struct buf *out, const char *word, struct err *err)
+static void put_word(struct text *out, const char *word)
 {
-    if (word[0] == '\0') {
-        return STATUS_OK;
-    }
-    enum status st = buf_append_text(out, " ", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return put_escaped(out, word, strlen(word), err);
+    text_put(out, "%s", word[0] != '\0' ? " " : "");
+    put_escaped(out, word, strlen(word));
 }
 
-static enum status put_option(struct buf *out, const struct ctl_option *o, const char *indent,
-                              struct err *err)
+static void put_option(struct text *out, const struct ctl_option *o, const char *indent)
 {
     char name[40];
     (void)snprintf(name, sizeof name, "--%s", o->name);
-    enum status st = buf_append_text(out, indent, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_bold(out, name, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_word(out, o->value != NULL ? o->value : "", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = buf_printf(out, err, "\n%s\t", indent);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_escaped(out, o->help, strlen(o->help), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_text(out, "\n\n", err);
+    text_put(out, "%s", indent);
+    put_bold(out, name);
+    put_word(out, o->value != NULL ? o->value : "");
+    text_put(out, "\n%s\t", indent);
+    put_escaped(out, o->help, strlen(o->help));
+    text_put(out, "\n\n");
 }
 
-/* Each line of `text` with `indent` before it; empty lines stay. */
-static enum status put_lines(struct buf *out, const char *text, const char *indent, bool is_literal,
-                             struct err *err)
+/* Each line of `text` behind a tab; empty lines stay. */
+static void put_lines(struct text *out, const char *text, bool is_literal)
 {
     for (const char *at = text; *at != '\0';) {
         size_t len = strcspn(at, "\n");
-        enum status st = len > 0 ? buf_append_text(out, indent, err) : STATUS_OK;
-        if (st != STATUS_OK) {
-            return st;
+        text_put(out, "%s", len > 0 ? "\t" : "");
+        if (is_literal) {
+            text_put_bytes(out, at, len);
+        } else {
+            put_escaped(out, at, len);
         }
-        st = is_literal ? buf_append(out, at, len, err) : put_escaped(out, at, len, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = buf_append_text(out, "\n", err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+        text_put(out, "\n");
         at += len + (at[len] != '\0');
     }
-    return STATUS_OK;
 }
 
-static enum status put_command(struct buf *out, const struct ctl_command *c, struct err *err)
+static void put_command(struct text *out, const struct ctl_command *c)
 {
     char name[80];
     (void)snprintf(name, sizeof name, "claimctl %s%s%s", c->noun, c->verb != NULL ? " " : "",
                    c->verb != NULL ? c->verb : "");
-    enum status st = put_bold(out, name, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_word(out, c->words, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = buf_append_text(out, "\n", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_lines(out, c->help, "\t", false, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = buf_append_text(out, "\n", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
+    put_bold(out, name);
+    put_word(out, c->words);
+    text_put(out, "\n");
+    put_lines(out, c->help, false);
+    text_put(out, "\n");
     for (size_t i = 0; i < CTL_OPTIONS_MAX && c->options[i].name != NULL; i++) {
-        st = put_option(out, &c->options[i], "\t", err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+        put_option(out, &c->options[i], "\t");
     }
-    st = buf_append_text(out, "\t```\n", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = put_lines(out, c->examples, "\t", true, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_text(out, "\t```\n\n", err);
+    text_put(out, "\t```\n");
+    put_lines(out, c->examples, true);
+    text_put(out, "\t```\n\n");
 }
 
 static enum status print_man(FILE *out, struct err *err)
 {
-    autobuf struct buf text = BUF_INIT(MANUAL_MAX);
-    enum status st = buf_append_text(&text, "# COMMANDS\n\n", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
+    autotext struct text text = TEXT_INIT(MANUAL_MAX);
+    text_put(&text, "# COMMANDS\n\n");
     for (size_t i = 0; i < ctl_command_count(); i++) {
-        st = put_command(&text, ctl_command_at(i), err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+        put_command(&text, ctl_command_at(i));
     }
-    st = buf_append_text(&text, "# OPTIONS OF ALL COMMANDS\n\n", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
+    text_put(&text, "# OPTIONS OF ALL COMMANDS\n\n");
     for (size_t i = 0; i < ctl_common_option_count; i++) {
-        st = put_option(&text, &ctl_common_options[i], "", err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+        put_option(&text, &ctl_common_options[i], "");
     }
-    if (fwrite(buf_at(&text), 1, text.len, out) != text.len) {
-        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
-    }
-    return STATUS_OK;
+    return text_print(&text, out, err);
 }
 
 enum status help(struct ctl *ctl, const struct ctl_args *args, struct err *err)

@@ -477,14 +477,25 @@ enum status tables_print(const struct table *const *tables, size_t count, bool i
         return tables_print_text(tables, count, &style, out, err);
     }
     autotext struct text text = TEXT_INIT(OUTPUT_MAX);
-    enum status st = tables_put_json(tables, count, &text, err);
+    tables_put_json(tables, count, &text);
+    return text_print(&text, out, err);
+}
+
+enum status table_print(const struct table *t, bool is_json, FILE *out, struct err *err)
+{
+    return tables_print(&t, 1, is_json, out, err);
+}
+
+enum status record_print(const char *name, const struct table_column *columns, size_t count,
+                         const char *const *values, bool is_json, FILE *out, struct err *err)
+{
+    auto_table struct table record = {
+        .name = name, .columns = columns, .column_count = count, .is_record = true};
+    enum status st = table_add(&record, values, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (fwrite(text_str(&text), 1, text.buf.len, out) != text.buf.len) {
-        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot write");
-    }
-    return STATUS_OK;
+    return table_print(&record, is_json, out, err);
 }
 
 enum status answer_print(const struct answer *answer, bool is_json, FILE *out, struct err *err)

@@ -11,6 +11,15 @@
 enum status tables_print(const struct table *const *tables, size_t count, bool is_json, FILE *out,
                          struct err *err) MUST_USE;
 
+enum status table_print(const struct table *t, bool is_json, FILE *out, struct err *err) MUST_USE;
+/* A record that no verb gives. */
+enum status record_print(const char *name, const struct table_column *columns, size_t count,
+                         const char *const *values, bool is_json, FILE *out,
+                         struct err *err) MUST_USE;
+#define PRINT_RECORD(ctl, name, columns, values, err)                                           \
+    record_print((name), (columns), ARRAY_COUNT(columns), (values), (ctl)->is_json, (ctl)->out, \
+                 (err))
+
 enum status answer_print(const struct answer *answer, bool is_json, FILE *out,
                          struct err *err) MUST_USE;
 

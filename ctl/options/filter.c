@@ -20,106 +20,31 @@ static const char *behind_comma(const char *at, size_t len)
     return at[len] == ',' ? at + len + 1 : NULL;
 }
 
-static enum status put_element(struct buf *out, const char *text, size_t len, struct err *err)
-{
-    enum status st = buf_append_text(out, out->len > 0 ? ",\"" : "{\"", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = buf_append_escaped(out, text, len, "\"\\", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_byte(out, '"', err);
-}
+typedef enum status name_check(const char *name, struct err *err);
 
-enum status filter_array(const struct ctl_args *args, const char *name, bool is_split,
-                         struct buf *out, struct err *err)
+static void check_names(struct given *g, const char *option, const char *list, name_check *check)
 {
-    for (size_t i = 0; i < args->given_count; i++) {
-        if (strcmp(args->given[i].name, name) != 0) {
-            continue;
-        }
-        for (const char *at = args->given[i].value; at != NULL;) {
-            size_t len = is_split ? strcspn(at, ",") : strlen(at);
-            if (is_split && len == 0) {
-                return err_fail(err, STATUS_INVALID,
-                                "--%s: '%.40s' is not allowed; allowed: one or several, with a "
-                                "comma between them",
-                                name, args->given[i].value);
-            }
-            enum status st = put_element(out, at, len, err);
-            if (st != STATUS_OK) {
-                return st;
-            }
-            at = behind_comma(at, len);
+    size_t len = 0;
+    for (const char *at = list; at != NULL && g->err->status == STATUS_OK;
+         at = behind_comma(at, len)) {
+        char name[JOB_NAME_MAX + 2]; /* one octet more than is allowed */
+        len = strcspn(at, ",");
+        (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name), at);
+        if (check(name, g->err) != STATUS_OK) {
+            err_prefix(g->err, "--%s", option);
         }
     }
-    return out->len > 0 ? buf_append_text(out, "}", err) : STATUS_OK;
 }
 
 /* One bad name would match nothing, and the others hide it. */
-static enum status check_names(const struct ctl_args *args, const char *option,
-                               enum status (*check)(const char *, struct err *), struct err *err)
+static const char *read_names(struct given *g, const char *option, name_check *check)
 {
-    for (size_t i = 0; i < args->given_count; i++) {
-        bool is_it = strcmp(args->given[i].name, option) == 0;
-        for (const char *at = is_it ? args->given[i].value : NULL; at != NULL;) {
-            char name[JOB_NAME_MAX + 2]; /* one octet more than is allowed */
-            size_t len = strcspn(at, ",");
-            (void)snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name),
-                           at);
-            enum status st = check(name, err);
-            if (st != STATUS_OK) {
-                err_prefix(err, "--%s", option);
-                return st;
-            }
-            at = behind_comma(at, len);
+    for (size_t i = 0; i < g->args->given_count; i++) {
+        if (strcmp(g->args->given[i].name, option) == 0) {
+            check_names(g, option, g->args->given[i].value, check);
         }
     }
-    return STATUS_OK;
-}
-
-/* What an unset variable of a script becomes must not mean "any". */
-static enum status check_not_empty(const struct ctl_args *args, const char *option, struct err *err)
-{
-    for (size_t i = 0; i < args->given_count; i++) {
-        if (strcmp(args->given[i].name, option) == 0 && args->given[i].value[0] == '\0') {
-            return err_fail(err, STATUS_INVALID,
-                            "--%s: '' is not allowed; allowed: a text that is not empty", option);
-        }
-    }
-    return STATUS_OK;
-}
-
-enum status filter_tags(const struct ctl_args *args, struct buf *out, struct err *err)
-{
-    enum status st = check_not_empty(args, "tag", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return filter_array(args, "tag", false, out, err);
-}
-
-static enum status check_texts(const struct ctl_args *args, struct err *err)
-{
-    enum status st = check_names(args, "kind", job_kind_check, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_names(args, "queue", job_queue_check, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_not_empty(args, "worker", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_not_empty(args, "owner", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return check_not_empty(args, "error", err);
+    return given_array(g, option, true);
 }
 
 static bool is_among(const char *const *states, size_t count, const char *text, size_t len)
@@ -151,20 +76,19 @@ static enum status check_states(struct filter *f, const char *list, struct err *
     return STATUS_OK;
 }
 
-static enum status read_states(struct filter *f, const struct ctl_args *args, struct err *err)
+static enum status read_states(struct filter *f, struct given *g)
 {
-    for (size_t i = 0; i < args->given_count; i++) {
-        bool is_state = strcmp(args->given[i].name, "state") == 0;
-        enum status st = is_state ? check_states(f, args->given[i].value, err) : STATUS_OK;
-        if (st != STATUS_OK) {
-            return st;
+    for (size_t i = 0; i < g->args->given_count && g->err->status == STATUS_OK; i++) {
+        if (strcmp(g->args->given[i].name, "state") == 0) {
+            (void)!check_states(f, g->args->given[i].value, g->err);
         }
     }
     if (!f->is_open && !f->is_finished) {
         f->is_open = true;
         f->is_finished = true;
     }
-    return filter_array(args, "state", true, &f->states, err);
+    f->states = given_array(g, "state", true);
+    return g->err->status;
 }
 
 /* ---- times ---- */
@@ -262,10 +186,7 @@ static enum status read_times(struct filter *f, const struct ctl_args *args, int
 
 void filter_release(struct filter *f)
 {
-    buf_release(&f->states);
-    buf_release(&f->kinds);
-    buf_release(&f->queues);
-    buf_release(&f->tags);
+    given_release(&f->given);
 }
 
 bool filter_is_given(const struct ctl_args *args)
@@ -281,56 +202,40 @@ bool filter_is_given(const struct ctl_args *args)
     return false;
 }
 
-enum status filter_states(struct filter *f, const char *list, struct err *err)
+enum status filter_states(struct filter *f, const char *list)
 {
     const struct ctl_args args = {.given = {{"state", list}}, .given_count = 1};
-    buf_reset(&f->states);
+    const struct ctl_args *given = f->given.args;
+    f->given.args = &args;
     f->is_open = false;
     f->is_finished = false;
-    return read_states(f, &args, err);
+    enum status st = read_states(f, &f->given);
+    f->given.args = given;
+    return st;
+}
+
+static enum status read_all(struct filter *f, struct given *g, int64_t now_us)
+{
+    f->batch = given_number(g, "batch", 1, INT64_MAX);
+    f->kinds = read_names(g, "kind", job_kind_check);
+    f->queues = read_names(g, "queue", job_queue_check);
+    f->worker = given_full(g, "worker");
+    f->owner = given_full(g, "owner");
+    f->error = given_full(g, "error");
+    if (g->err->status != STATUS_OK || read_states(f, g) != STATUS_OK ||
+        read_times(f, g->args, now_us, g->err) != STATUS_OK) {
+        return g->err->status;
+    }
+    f->tags = given_tags(g, "tag");
+    f->metadata = ctl_value(g->args, "metadata");
+    return g->err->status;
 }
 
 enum status filter_read(struct filter *ret, const struct ctl_args *args, int64_t now_us,
                         struct err *err)
 {
-    *ret = (struct filter){.states = BUF_INIT(FILTER_LIST_MAX),
-                           .kinds = BUF_INIT(FILTER_LIST_MAX),
-                           .queues = BUF_INIT(FILTER_LIST_MAX),
-                           .tags = BUF_INIT(FILTER_LIST_MAX),
-                           .worker = ctl_value(args, "worker"),
-                           .error = ctl_value(args, "error"),
-                           .metadata = ctl_value(args, "metadata"),
-                           .batch = ctl_value(args, "batch"),
-                           .owner = ctl_value(args, "owner")};
-    int64_t batch = 0;
-    enum status st = ret->batch == NULL
-                         ? STATUS_OK
-                         : parse_i64(ret->batch, strlen(ret->batch), 1, INT64_MAX, &batch, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--batch");
-        return st;
-    }
-    st = check_texts(args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_states(ret, args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_times(ret, args, now_us, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = filter_array(args, "kind", true, &ret->kinds, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = filter_array(args, "queue", true, &ret->queues, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = filter_tags(args, &ret->tags, err);
+    *ret = (struct filter){.given = GIVEN(args, err)};
+    enum status st = read_all(ret, &ret->given, now_us);
     if (st != STATUS_OK || ret->metadata == NULL) {
         return st;
     }

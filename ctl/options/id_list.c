@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/options/id_list.h"
 
-enum status id_list_add(struct buf *list, int64_t id, struct err *err)
+void id_list_add(struct text *list, int64_t id)
 {
-    return buf_printf(list, err, "%s%lld", list->len > 0 ? "," : "{", (long long)id);
+    text_put(list, "%s%lld", list->buf.len > 0 ? "," : "{", (long long)id);
 }
 
-enum status id_list_end(struct buf *list, struct err *err)
+void id_list_end(struct text *list)
 {
-    return buf_append_text(list, list->len > 0 ? "}" : "{}", err);
+    text_put(list, list->buf.len > 0 ? "}" : "{}");
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids as an array literal of PostgreSQL, built one by one in a buffer that was empty. */
+ * Ids as an array literal of PostgreSQL, put one by one into a text that was empty. */
 #ifndef CLAIMD_CTL_ID_LIST_H
 #define CLAIMD_CTL_ID_LIST_H
 
-#include "base/buf.h"
+#include "base/text.h"
 
-#include <stdint.h>
-
-enum status id_list_add(struct buf *list, int64_t id, struct err *err) MUST_USE;
-enum status id_list_end(struct buf *list, struct err *err) MUST_USE;
+void id_list_add(struct text *list, int64_t id);
+void id_list_end(struct text *list);
 
 #endif

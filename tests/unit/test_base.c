@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/rand.h"
+#include "base/text.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -93,6 +94,24 @@ START_TEST(special_bytes_get_a_backslash_and_a_full_buffer_says_so)
 END_TEST
 
 /* Appends numbers at the tail while others leave at the head, and compares what comes out. */
+START_TEST(the_first_failure_of_a_text_sticks)
+{
+    autotext struct text t = TEXT_INIT(8);
+    struct err err = {0};
+    ck_assert_str_eq(text_str(&t), "");
+    text_put(&t, "%d-%s", 12, "ab");
+    text_put_escaped(&t, "x\"", 2, "\"");
+    ck_assert_int_eq(text_end(&t, &err), STATUS_OK);
+    ck_assert_str_eq(text_str(&t), "12-abx\\\"");
+    text_put(&t, "%s", "too long");
+    text_put_bytes(&t, "", 0);
+    text_put(&t, "y");
+    ck_assert_str_eq(text_str(&t), "12-abx\\\"");
+    ck_assert_int_eq(text_end(&t, &err), STATUS_LIMIT);
+    ck_assert_int_eq(err.status, STATUS_LIMIT);
+}
+END_TEST
+
 START_TEST(a_buffer_is_a_queue_of_bytes)
 {
     autobuf struct buf b = BUF_INIT(4096);
@@ -229,6 +248,7 @@ int main(void)
     tcase_add_test(t, every_status_has_a_text);
     tcase_add_test(t, a_buffer_refuses_to_pass_its_bound_and_keeps_its_content);
     tcase_add_test(t, special_bytes_get_a_backslash_and_a_full_buffer_says_so);
+    tcase_add_test(t, the_first_failure_of_a_text_sticks);
     tcase_add_test(t, a_buffer_is_a_queue_of_bytes);
     tcase_add_test(t, a_released_buffer_keeps_its_bound_and_can_be_used_again);
     tcase_add_test(t, ownership_moves_with_take);

@@ -281,9 +281,8 @@ static void say_json(const struct dev_run *run)
     (void)snprintf(worker_count, sizeof worker_count, "%lld", (long long)run->workers);
     auto_table struct table table = TABLE("dev", columns);
     table.is_record = true;
-    const struct table *const tables[] = {&table};
     if (table_add(&table, values, NULL) == STATUS_OK) {
-        enum status st = tables_print(tables, 1, true, run->ctl->out, NULL);
+        enum status st = table_print(&table, true, run->ctl->out, NULL);
         (void)st; /* whoever read our output may go: the cluster stays */
     }
     (void)fflush(run->ctl->out);

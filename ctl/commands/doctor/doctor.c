@@ -210,6 +210,8 @@ static enum status check_kinds(struct report *r, struct admin *a, struct err *er
 static enum status check_schema(struct report *r, const struct config *config, struct admin *a,
                                 struct err *err)
 {
+    static enum status (*const checks[])(struct report *, struct admin *, struct err *) = {
+        check_cluster, check_kinds, doctor_triggers, doctor_functions, doctor_schedules};
     struct schema_version schema = {0};
     enum status st = admin_check_schema(a, err);
     if (st != STATUS_OK) {
@@ -221,26 +223,9 @@ static enum status check_schema(struct report *r, const struct config *config, s
     }
     report_say(r, HEALTH_OK, "schema", NULL, "version %d", schema.version);
     st = check_pooling(r, config, a, err);
-    if (st != STATUS_OK) {
-        return st;
+    for (size_t i = 0; st == STATUS_OK && i < ARRAY_COUNT(checks); i++) {
+        st = checks[i](r, a, err);
     }
-    st = check_cluster(r, a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = check_kinds(r, a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = doctor_triggers(r, a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = doctor_functions(r, a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = doctor_schedules(r, a, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -297,15 +282,13 @@ static enum status print_lines(const struct report *r, FILE *out, struct err *er
             return st;
         }
     }
-    const struct table *const tables[] = {&lines};
-    return tables_print(tables, 1, false, out, err);
+    return table_print(&lines, false, out, err);
 }
 
 static enum status print_report(const struct ctl *ctl, const struct report *r, struct err *err)
 {
-    const struct table *const tables[] = {&r->table};
     enum status st =
-        ctl->is_json ? tables_print(tables, 1, true, ctl->out, err) : print_lines(r, ctl->out, err);
+        ctl->is_json ? table_print(&r->table, true, ctl->out, err) : print_lines(r, ctl->out, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -322,12 +305,11 @@ static enum status print_report(const struct ctl *ctl, const struct report *r, s
 /* The one line of --worker says all: its failure has no text of its own. */
 static enum status print_worker(const struct ctl *ctl, const struct report *r, struct err *err)
 {
-    const struct table *const tables[] = {&r->table};
     if (r->is_full) {
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
     if (ctl->is_json) {
-        enum status st = tables_print(tables, 1, true, ctl->out, err);
+        enum status st = table_print(&r->table, true, ctl->out, err);
         if (st != STATUS_OK) {
             return st;
         }

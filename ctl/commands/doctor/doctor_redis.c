@@ -8,7 +8,6 @@
 #include "redis/redis.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define NODES_MAX CONFIG_NODES_MAX
 #define VERSION_MIN 70000
@@ -54,13 +53,6 @@ struct doctor_nodes {
 
 /* ---- asking ---- */
 
-static int64_t wall_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * US_PER_S + now.tv_nsec / 1000;
-}
-
 static bool is_finished(const struct doctor_nodes *all)
 {
     bool is_all = true;
@@ -83,7 +75,7 @@ static void take_time(struct node_check *n, const struct redis_value *v)
         int64_t now_us = clock_boot_us();
         n->offsets[n->samples++] =
             (struct offset){.low_us = server_us - now_us, .high_us = server_us - n->sent_us};
-        n->wall_us = server_us + (now_us - n->sent_us) / 2 - wall_us();
+        n->wall_us = server_us + (now_us - n->sent_us) / 2 - clock_wall_us();
     }
 }
 

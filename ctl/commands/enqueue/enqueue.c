@@ -9,7 +9,7 @@
 #include "ctl/core/ctl.h"
 #include "ctl/core/progress.h"
 #include "ctl/core/table_text.h"
-#include "ctl/options/job_options.h"
+#include "ctl/options/given.h"
 #include "model/job.h"
 #include "sql/queries.h"
 
@@ -270,14 +270,26 @@ static enum status print_count(const struct ctl *ctl, int64_t jobs, bool is_dry,
         return STATUS_OK;
     }
     (void)snprintf(count, sizeof count, "%lld", (long long)jobs);
-    auto_table struct table table = TABLE("jobs", columns);
-    table.is_record = true;
-    const struct table *const tables[] = {&table};
-    enum status st = table_add(&table, values, err);
-    if (st != STATUS_OK) {
-        return st;
+    return PRINT_RECORD(ctl, "jobs", columns, values, err);
+}
+
+/* Of a file: each of its lines has what options say of one job. */
+static enum status check_options(const struct ctl_args *args, struct err *err)
+{
+    static const char *const taken[] = {"file", "batch", "dry-run", "quiet", "strict"};
+    for (size_t i = 0; i < args->given_count; i++) {
+        size_t k = 0;
+        while (k < ARRAY_COUNT(taken) && strcmp(args->given[i].name, taken[k]) != 0) {
+            k++;
+        }
+        if (k == ARRAY_COUNT(taken)) {
+            return err_fail(err, STATUS_INVALID,
+                            "a file takes no --%s, only --batch, --dry-run, --quiet and --strict: "
+                            "each line has its own",
+                            args->given[i].name);
+        }
     }
-    return tables_print(tables, 1, true, ctl->out, err);
+    return STATUS_OK;
 }
 
 static enum status enqueue_file(struct ctl *ctl, const char *path, const struct ctl_args *args,
@@ -288,13 +300,11 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     auto_admin struct admin *side = NULL;
     bool is_stdin = strcmp(path, "-") == 0;
     autoclose int fd = -1;
-    enum status st = ctl_options_of_file(args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_option_number(args, "batch", 1, INT64_MAX, err);
-    if (st != STATUS_OK) {
-        return st;
+    auto_given struct given given = GIVEN(args, err);
+    enum status st = check_options(args, err);
+    const char *batch = given_number(&given, "batch", 1, INT64_MAX);
+    if (st != STATUS_OK || err->status != STATUS_OK) {
+        return err->status;
     }
     st = open_file(path, is_stdin, &fd, &total_bytes, err);
     if (st != STATUS_OK) {
@@ -317,7 +327,7 @@ static enum status enqueue_file(struct ctl *ctl, const char *path, const struct 
     f->side = side;
     f->is_strict = ctl_value(args, "strict") != NULL;
     f->is_dry = ctl_value(args, "dry-run") != NULL;
-    f->batch = ctl_value(args, "batch");
+    f->batch = batch;
     buf_init(&f->in, JOB_LINE_MAX + 2 * READ_BYTES);
     buf_init(&f->rows, COPY_BYTES_MAX);
     buf_init(&f->requests, COPY_BYTES_MAX);

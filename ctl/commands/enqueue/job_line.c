@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "ctl/options/job_check.h"
 #include "ctl/options/job_time.h"
 #include "model/backoff.h"
@@ -270,19 +271,6 @@ static enum status put_interval(const json_t *job, enum key key, const struct sp
     return buf_printf(out, err, "%lld microseconds", (long long)us);
 }
 
-static enum status put_tag(struct buf *array, bool is_first, const char *text, struct err *err)
-{
-    enum status st = buf_append_text(array, is_first ? "\"" : ",\"", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = buf_append_escaped(array, text, strlen(text), "\"\\", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_byte(array, '"', err);
-}
-
 /* An array literal of PostgreSQL: {"a","b"}, escaped once for the array and once for COPY. */
 static enum status put_tags(const json_t *job, const struct span *v, struct buf *out,
                             struct err *err)
@@ -294,25 +282,19 @@ static enum status put_tags(const json_t *job, const struct span *v, struct buf 
     if (!job_tags_are_allowed(tags)) {
         return wrong_type(KEY_TAGS, JOB_TAGS_ALLOWED, err);
     }
-    autobuf struct buf array = BUF_INIT(JOB_LINE_MAX);
-    enum status st = buf_append_text(&array, "{", err);
+    autotext struct text array = TEXT_INIT(JOB_LINE_MAX);
+    for (size_t i = 0; i < json_array_size(tags); i++) {
+        const char *tag = json_string_value(json_array_get(tags, i));
+        text_put(&array, i == 0 ? "{\"" : ",\"");
+        text_put_escaped(&array, tag, strlen(tag), "\"\\");
+        text_put(&array, "\"");
+    }
+    text_put(&array, json_array_size(tags) == 0 ? "{}" : "}");
+    enum status st = text_end(&array, err);
     if (st != STATUS_OK) {
         return st;
     }
-    size_t i = 0;
-    const json_t *tag = NULL;
-    json_array_foreach(tags, i, tag)
-    {
-        st = put_tag(&array, i == 0, json_string_value(tag), err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-    }
-    st = buf_append_byte(&array, '}', err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return put_escaped(out, buf_at(&array), array.len, err);
+    return put_escaped(out, text_str(&array), array.buf.len, err);
 }
 
 static enum status put_json(enum key key, const struct span *v, size_t max, const char *standard,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/commands/enqueue/served.h"
 
-#include "base/buf.h"
+#include "base/text.h"
 #include "sql/queries.h"
 
 #include <assert.h>
@@ -34,39 +34,25 @@ void served_note(struct served *s, const char *queue, size_t queue_len, const ch
     s->count++;
 }
 
-/* Names have no character that an array's literal would need to escape. */
-static enum status add(struct buf *list, size_t i, const char *name, struct err *err)
-{
-    return buf_printf(list, err, "%s%s", i == 0 ? "{" : ",", name);
-}
-
 enum status served_check(const struct served *s, struct admin *a, bool is_strict, struct err *err)
 {
-    autobuf struct buf queues = BUF_INIT(LIST_BYTES_MAX);
-    autobuf struct buf kinds = BUF_INIT(LIST_BYTES_MAX);
+    autotext struct text queues = TEXT_INIT(LIST_BYTES_MAX);
+    autotext struct text kinds = TEXT_INIT(LIST_BYTES_MAX);
     auto_admin_rows struct admin_rows *rows = NULL;
     if (s->count == 0) {
         return STATUS_OK;
     }
-    for (size_t i = 0; i < s->count; i++) {
-        enum status st = add(&queues, i, s->pairs[i].queue, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        st = add(&kinds, i, s->pairs[i].kind, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
+    for (size_t i = 0; i < s->count; i++) { /* no name has what an array's literal must escape */
+        text_put(&queues, "%s%s", i == 0 ? "{" : ",", s->pairs[i].queue);
+        text_put(&kinds, "%s%s", i == 0 ? "{" : ",", s->pairs[i].kind);
     }
-    enum status st = buf_append_text(&queues, "}", err);
+    text_put(&queues, "}");
+    text_put(&kinds, "}");
+    enum status st = text_end(&queues, err) == STATUS_OK ? text_end(&kinds, err) : err->status;
     if (st != STATUS_OK) {
         return st;
     }
-    st = buf_append_text(&kinds, "}", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *const params[] = {buf_at(&queues), buf_at(&kinds)};
+    const char *const params[] = {text_str(&queues), text_str(&kinds)};
     st = admin_query(a, &SQL_ADMIN_SERVED, params, &rows, err);
     if (st != STATUS_OK) {
         return st;

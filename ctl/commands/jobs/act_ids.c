@@ -83,8 +83,7 @@ static enum status look_at_all(struct ctl *ctl, struct admin *a, const struct ct
     if (st != STATUS_OK) {
         return st;
     }
-    const struct table *const tables[] = {&c->table};
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    return table_print(&c->table, ctl->is_json, ctl->out, err);
 }
 
 static enum status try_all(struct ctl *ctl, const struct ctl_args *args, struct acting *c,
@@ -108,9 +107,8 @@ static enum status try_all(struct ctl *ctl, const struct ctl_args *args, struct 
     if (st != STATUS_OK) {
         return st;
     }
-    const struct table *const tables[] = {&c->table};
     if (ctl->is_json || args->word_count > 1 || c->failed == 0) {
-        st = tables_print(tables, 1, ctl->is_json, ctl->out, err);
+        st = table_print(&c->table, ctl->is_json, ctl->out, err);
     }
     if (st != STATUS_OK || c->failed == 0) {
         return st;

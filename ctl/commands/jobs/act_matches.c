@@ -101,23 +101,17 @@ static enum status read_filter(struct bulk *b, int64_t now_us, struct err *err)
         return st;
     }
     if (ctl_value(b->args, "state") == NULL) {
-        return filter_states(f, b->act->states, err);
+        return filter_states(f, b->act->states);
     }
     return check_states(b, err);
 }
 
 static enum status read_limit(struct bulk *b, struct err *err)
 {
-    const char *text = ctl_value(b->args, "limit");
-    b->limit = MATCHES_MAX;
-    if (text == NULL) {
-        return STATUS_OK;
-    }
-    enum status st = parse_i64(text, strlen(text), 1, MATCHES_MAX, &b->limit, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--limit");
-    }
-    return st;
+    auto_given struct given given = GIVEN(b->args, err);
+    const char *text = given_number(&given, "limit", 1, MATCHES_MAX);
+    b->limit = text != NULL ? strtoll(text, NULL, 10) : MATCHES_MAX;
+    return err->status;
 }
 
 static enum status keep_ids(struct bulk *b, const struct table *found, struct err *err)
@@ -166,28 +160,30 @@ static enum status agree(const struct bulk *b)
 /* ---- doing ---- */
 
 /* Those for which there is no room are left out; nothing is put when that is all. */
-static enum status put_ids(const struct bulk *b, int64_t from, int64_t count, struct buf *out,
+static enum status put_ids(const struct bulk *b, int64_t from, int64_t count, struct text *out,
                            struct err *err)
 {
-    enum status st = STATUS_OK;
-    for (int64_t i = from; st == STATUS_OK && i < from + count; i++) {
+    for (int64_t i = from; i < from + count; i++) {
         if (matches_full(&b->found, i) == NULL) {
-            st = id_list_add(out, matches_id(&b->found, i), err);
+            id_list_add(out, matches_id(&b->found, i));
         }
     }
-    return st == STATUS_OK && out->len > 0 ? id_list_end(out, err) : st;
+    if (out->buf.len > 0) {
+        id_list_end(out);
+    }
+    return text_end(out, err);
 }
 
 static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)
 {
-    autobuf struct buf list = BUF_INIT((size_t)BATCH_MAX * 24);
+    autotext struct text list = TEXT_INIT((size_t)BATCH_MAX * 24);
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = put_ids(b, from, count, &list, err);
-    if (st != STATUS_OK || list.len == 0) {
+    if (st != STATUS_OK || list.buf.len == 0) {
         return st;
     }
     const char *params[1 + ACT_PARAMETERS_MAX];
-    act_parameters(b->act, buf_at(&list), params);
+    act_parameters(b->act, text_str(&list), params);
     return verb_written(admin_query(b->admin, b->act->many, params, &rows, err), err);
 }
 

@@ -57,13 +57,12 @@ static enum status print_one(const struct table *attempts, size_t row, FILE *out
                    table_value(attempts, row, "attempt"), is_first ? "" : "_of_generation_",
                    is_first ? "" : generation);
     auto_table struct table log = TABLE("log", columns);
-    const struct table *const tables[] = {&log};
     (void)fputc('\n', out);
     enum status st = table_add(&log, values, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return tables_print(tables, 1, false, out, err);
+    return table_print(&log, false, out, err);
 }
 
 /* Of the generation that was asked for, if it has any. */

@@ -4,118 +4,47 @@
 #include "ctl/commands/jobs/act.h"
 #include "ctl/commands/jobs/jobs.h"
 #include "ctl/core/table_text.h"
-#include "ctl/options/args_file.h"
 #include "ctl/options/filter.h"
+#include "ctl/options/given.h"
 #include "ctl/options/job_check.h"
-#include "ctl/options/job_options.h"
-#include "ctl/options/job_time.h"
 #include "model/job.h"
-#include "sql/queries.h"
 
 /* Options of new values whose shorter names choose jobs where no id does. */
 #define NEW_QUEUE "set-queue"
 #define NEW_TAG "set-tag"
 #define NEW_METADATA "set-metadata"
 
-struct edit {
-    struct buf args_room;
-    struct buf metadata_room;
-    struct buf tags;
-    const char *args;     /* JSON; NULL = stays */
-    const char *metadata; /* "null" = none any more */
-    char delay[48];
-    char timeout[48]; /* "default" = the kind's, as of grace and backoff */
-    char grace[48];
-    char expires_in[48];
-    const char *backoff; /* NULL = stays */
-};
+/* What is passed on as it is. */
+static const char *const plain[] = {"exclusive", "share", "second", "apply"};
 
-static enum status read_json(struct edit *e, const struct ctl_args *args, struct err *err)
+static enum status check_metadata(const char *json, size_t len, struct err *err)
 {
-    enum status st = args_file_read("args", ctl_value(args, "args"), &e->args_room, &e->args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = e->args != NULL ? job_args_check(e->args, strlen(e->args), err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = args_file_read("metadata", ctl_value(args, NEW_METADATA), &e->metadata_room, &e->metadata,
-                        err);
-    if (st != STATUS_OK || e->metadata == NULL || strcmp(e->metadata, "null") == 0) {
-        return st;
-    }
-    return job_metadata_check(e->metadata, strlen(e->metadata), err);
+    bool is_none = strcmp(json, "null") == 0;
+    return is_none ? STATUS_OK : job_metadata_check(json, len, err);
 }
 
 /* An empty text alone: none. */
-static enum status read_tags(struct edit *e, const struct ctl_args *args, struct err *err)
+static const char *read_tags(struct given *g)
 {
     size_t count = 0;
     size_t empty_count = 0;
-    for (size_t i = 0; i < args->given_count; i++) {
-        bool is_tag = strcmp(args->given[i].name, NEW_TAG) == 0;
+    for (size_t i = 0; i < g->args->given_count; i++) {
+        bool is_tag = strcmp(g->args->given[i].name, NEW_TAG) == 0;
         count += is_tag;
-        empty_count += is_tag && args->given[i].value[0] == '\0';
+        empty_count += is_tag && g->args->given[i].value[0] == '\0';
     }
-    if (empty_count == 0) {
-        return filter_array(args, NEW_TAG, false, &e->tags, err);
+    if (empty_count > 0 && count > 1) {
+        err_set(g->err, STATUS_INVALID, 0,
+                "--tag: '' is not allowed beside another; allowed: texts, or '' alone for no tags");
     }
-    if (count > 1) {
-        return err_fail(err, STATUS_INVALID,
-                        "--tag: '' is not allowed beside another; allowed: texts, or '' alone for "
-                        "no tags");
-    }
-    return buf_append_text(&e->tags, "{}", err);
+    return empty_count > 0 ? "{}" : given_array(g, NEW_TAG, false);
 }
 
-static enum status read_times(struct edit *e, const struct ctl_args *args, struct err *err)
+/* An empty text: none of its own, as of keys; it never expires. */
+static bool is_empty(const struct ctl_args *args, const char *name)
 {
-    const char *at = ctl_value(args, "at");
-    if (at != NULL && ctl_value(args, "delay") != NULL) {
-        return err_fail(err, STATUS_INVALID, "allowed: either --at or --delay");
-    }
-    enum status st = at != NULL ? job_time_check(at, err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_option_interval(args, "delay", 0, JOB_DELAY_MAX_US, e->delay, sizeof e->delay, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_option_timeout(args, e->timeout, sizeof e->timeout, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_option_grace(args, e->grace, sizeof e->grace, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return ctl_option_expiry(args, true, e->expires_in, sizeof e->expires_in, err);
-}
-
-/* An empty text, as of keys: none of its own. */
-static enum status read_backoff(struct edit *e, const struct ctl_args *args, struct err *err)
-{
-    e->backoff = ctl_value(args, "backoff");
-    if (e->backoff != NULL && e->backoff[0] == '\0') {
-        e->backoff = "default";
-        return STATUS_OK;
-    }
-    return ctl_option_backoff(args, err);
-}
-
-static enum status read_numbers(const struct ctl_args *args, struct err *err)
-{
-    enum status st = ctl_option_number(args, "priority", 0, JOB_PRIORITY_MAX, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = ctl_option_attempts(args, "max-attempts", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return ctl_option_number(args, "expect", 1, INT32_MAX, err);
+    const char *text = ctl_value(args, name);
+    return text != NULL && text[0] == '\0';
 }
 
 static bool is_any_value(const struct ctl_args *args)
@@ -132,123 +61,97 @@ static bool is_any_value(const struct ctl_args *args)
     return false;
 }
 
-/* What needs no server. */
-static enum status read_edit(struct edit *e, const struct ctl_args *args, struct err *err)
+static void check_words(const struct ctl_args *args, struct err *err)
 {
     const char *queue = ctl_value(args, NEW_QUEUE);
-    enum status st = args->word_count > 0 ? jobs_check_id(args->words[0], err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
+    const char *apply = ctl_value(args, "apply");
+    if (args->word_count > 0 && jobs_check_id(args->words[0], err) != STATUS_OK) {
+        return;
     }
     if (!is_any_value(args)) {
-        return err_fail(err, STATUS_INVALID,
-                        "nothing to change: name an option such as --priority or --set-queue");
+        err_set(err, STATUS_INVALID, 0,
+                "nothing to change: name an option such as --priority or --set-queue");
     }
-    const char *apply = ctl_value(args, "apply");
     if (apply != NULL && strcmp(apply, "now") != 0 && strcmp(apply, "next") != 0) {
-        return err_fail(err, STATUS_INVALID, "--apply: '%.40s' is not allowed; allowed: now, next",
-                        apply);
+        err_set(err, STATUS_INVALID, 0, "--apply: '%.40s' is not allowed; allowed: now, next",
+                apply);
     }
-    st = read_numbers(args, err);
-    if (st != STATUS_OK) {
-        return st;
+    if (queue != NULL && err->status == STATUS_OK) {
+        (void)!job_queue_check(queue, err);
     }
-    st = queue != NULL ? job_queue_check(queue, err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
+}
+
+/* What needs no server. */
+static enum status read_edit(struct given *g, struct verb_call *call, struct err *err)
+{
+    check_words(g->args, err);
+    verb_put(call, "priority", given_number(g, "priority", 0, JOB_PRIORITY_MAX));
+    verb_put(call, "max_attempts", given_attempts(g, "max-attempts"));
+    verb_put(call, "expect", given_number(g, "expect", 1, INT32_MAX));
+    verb_put(call, "queue", ctl_value(g->args, NEW_QUEUE));
+    given_either(g, "at", "delay");
+    verb_put(call, "at", given_time(g, "at"));
+    verb_put(call, "delay", given_interval(g, "delay", 0, JOB_DELAY_MAX_US));
+    verb_put(call, "timeout", given_timeout(g));
+    verb_put(call, "grace", given_grace(g));
+    given_either(g, "expires-at", "expires-in");
+    bool is_never = is_empty(g->args, "expires-at");
+    verb_put(call, "expires_at", is_never ? "" : given_time(g, "expires-at"));
+    verb_put(call, "expires_in", given_interval(g, "expires-in", 1000, JOB_DELAY_MAX_US));
+    verb_put(call, "backoff", is_empty(g->args, "backoff") ? "default" : given_backoff(g));
+    verb_put(call, "tags", read_tags(g));
+    verb_put(call, "args", given_json(g, "args", job_args_check));
+    verb_put(call, "metadata", given_json(g, NEW_METADATA, check_metadata));
+    for (size_t i = 0; i < ARRAY_COUNT(plain); i++) {
+        verb_put(call, plain[i], ctl_value(g->args, plain[i]));
     }
-    st = read_times(e, args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_backoff(e, args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_tags(e, args, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return read_json(e, args, err);
+    return err->status;
 }
 
 /* ---- doing ---- */
 
-/* Of the statement, from $2 on. */
-static void fill_parameters(const struct ctl_args *args, const struct edit *e, bool is_bulk,
-                            const char **ret)
+static enum status edit_one(struct ctl *ctl, const struct ctl_args *args, struct verb_call *call,
+                            struct err *err)
 {
-    const char *const params[ACT_PARAMETERS_MAX] = {e->args,
-                                                    ctl_value(args, "priority"),
-                                                    ctl_value(args, NEW_QUEUE),
-                                                    ctl_value(args, "at"),
-                                                    e->delay[0] != '\0' ? e->delay : NULL,
-                                                    ctl_value(args, "max-attempts"),
-                                                    e->timeout[0] != '\0' ? e->timeout : NULL,
-                                                    e->tags.len > 0 ? buf_at(&e->tags) : NULL,
-                                                    e->metadata,
-                                                    ctl_value(args, "expect"),
-                                                    e->backoff,
-                                                    ctl_value(args, "exclusive"),
-                                                    ctl_value(args, "apply"),
-                                                    ctl_value(args, "share"),
-                                                    ctl_value(args, "second"),
-                                                    e->grace[0] != '\0' ? e->grace : NULL,
-                                                    ctl_value(args, "expires-at"),
-                                                    e->expires_in[0] != '\0' ? e->expires_in : NULL,
-                                                    is_bulk ? "t" : "f"};
-    memcpy(ret, params, sizeof params);
-}
-
-static enum status edit_one(struct ctl *ctl, const char *id, const struct act *act, struct err *err)
-{
-    static const struct table_column columns[] = {{"id", CELL_NUMBER}, {"version", CELL_NUMBER}};
     char list[32];
-    const char *params[1 + ACT_PARAMETERS_MAX];
     auto_admin struct admin *a = NULL;
-    auto_admin_rows struct admin_rows *rows = NULL;
-    auto_table struct table table = TABLE("job", columns);
-    table.is_record = true;
-    (void)snprintf(list, sizeof list, "{%s}", id);
-    act_parameters(act, list, params);
+    auto_answer struct answer answer = {.count = 0};
+    (void)snprintf(list, sizeof list, "{%s}", args->words[0]);
+    verb_put(call, "ids", list);
     enum status st = ctl_session(ctl, &a, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = verb_written(admin_query(a, act->many, params, &rows, err), err);
+    st = verb_run(call, a, &answer, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (admin_row_count(rows) == 0) {
-        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", id);
+    if (answer.tables[0].row_count == 0) {
+        return err_fail(err, STATUS_NOT_FOUND, "job %s not found", args->words[0]);
     }
-    st = table_add_rows(&table, rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const struct table *const tables[] = {&table};
-    return tables_print(tables, 1, ctl->is_json, ctl->out, err);
+    return answer_print(&answer, ctl->is_json, ctl->out, err);
 }
 
-static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, const struct edit *e,
-                           const struct ctl_args *values, struct err *err)
+static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, struct verb_call *call,
+                           struct err *err)
 {
     const char *apply = ctl_value(args, "apply");
     bool is_next = apply != NULL && strcmp(apply, "next") == 0;
     bool is_bulk = args->word_count == 0;
     struct act act = {.past = "edited",
-                      .many = &SQL_ADMIN_EDIT,
+                      .many = VERB_EDIT.statement,
                       .states = is_next ? "waiting,scheduled,retryable,available,running"
                                         : "waiting,scheduled,retryable,available",
                       .allowed = is_next ? "waiting, scheduled, retryable, available, running"
                                          : "waiting, scheduled, retryable, available",
                       .which = is_next ? "open" : "queued"};
-    fill_parameters(values, e, is_bulk, act.parameters);
+    verb_put(call, "all", is_bulk ? "t" : "f");
+    memcpy(act.parameters, &call->params[1], sizeof act.parameters);
     if (is_bulk) {
         return act_on_matches(ctl, args, &act, err);
     }
     return ctl_value(args, "dry-run") != NULL ? act_on_ids(ctl, args, &act, err)
-                                              : edit_one(ctl, args->words[0], &act, err);
+                                              : edit_one(ctl, args, call, err);
 }
 
 /* ---- which, and what ---- */
@@ -294,21 +197,20 @@ static enum status name_values(struct ctl_args *values, struct err *err)
 
 enum status jobs_edit(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    struct edit e = {
-        .args_room = BUF_INIT(0), .metadata_room = BUF_INIT(0), .tags = BUF_INIT(JOB_METADATA_MAX)};
     struct ctl_args values = *args;
+    auto_given struct given given = GIVEN(&values, err);
+    struct verb_call call = {.verb = &VERB_EDIT};
     enum status st = name_values(&values, err);
-    if (st == STATUS_OK) {
-        st = check_choice(args->word_count > 0 ? &values : args, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = read_edit(&e, &values, err);
+    st = check_choice(args->word_count > 0 ? &values : args, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (st == STATUS_OK) {
-        st = do_edit(ctl, args, &e, &values, err);
+    st = read_edit(&given, &call, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    buf_release(&e.args_room);
-    buf_release(&e.metadata_room);
-    buf_release(&e.tags);
-    return st;
+    return do_edit(ctl, args, &call, err);
 }

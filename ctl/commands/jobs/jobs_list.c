@@ -84,18 +84,11 @@ static enum status print_listing(struct listing *l, struct err *err)
 
 /* ---- the command ---- */
 
-static enum status read_number(const struct ctl_args *args, const char *name, int64_t min,
-                               int64_t max, int64_t *ret, struct err *err)
+/* The option's number, if it was given. */
+static void read_number(struct given *g, const char *name, int64_t max, int64_t *ret)
 {
-    const char *text = ctl_value(args, name);
-    if (text == NULL) {
-        return STATUS_OK;
-    }
-    enum status st = parse_i64(text, strlen(text), min, max, ret, err);
-    if (st != STATUS_OK) {
-        err_prefix(err, "--%s", name);
-    }
-    return st;
+    const char *text = given_number(g, name, 1, max);
+    *ret = text != NULL ? strtoll(text, NULL, 10) : *ret;
 }
 
 /* What needs no server comes first: a wrong option is told without one. */
@@ -107,13 +100,11 @@ static enum status check_options(struct listing *l, int64_t *ret_after, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    st = read_number(l->args, "limit", 1, LIMIT_MAX, &w->limit, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = read_number(l->args, "after", 1, INT64_MAX, ret_after, err);
-    if (st != STATUS_OK) {
-        return st;
+    auto_given struct given given = GIVEN(l->args, err);
+    read_number(&given, "limit", LIMIT_MAX, &w->limit);
+    read_number(&given, "after", INT64_MAX, ret_after);
+    if (err->status != STATUS_OK) {
+        return err->status;
     }
     return walk_columns(w, ctl_value(l->args, "columns"), err);
 }

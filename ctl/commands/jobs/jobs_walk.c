@@ -84,11 +84,6 @@ static enum status take_rows(struct walk *w, const struct admin_rows *rows, stru
     return parse_i64(id, strlen(id), 1, INT64_MAX, &w->last_id, err);
 }
 
-static const char *list_of(const struct buf *b)
-{
-    return b->len > 0 ? buf_at(b) : NULL;
-}
-
 static enum status read_range(struct walk *w, int64_t low, struct err *err)
 {
     const struct filter *f = &w->filter;
@@ -104,10 +99,10 @@ static enum status read_range(struct walk *w, int64_t low, struct err *err)
                                   highest,
                                   f->since[0] != '\0' ? f->since : NULL,
                                   f->until[0] != '\0' ? f->until : NULL,
-                                  list_of(&f->states),
-                                  list_of(&f->kinds),
-                                  list_of(&f->queues),
-                                  list_of(&f->tags),
+                                  f->states,
+                                  f->kinds,
+                                  f->queues,
+                                  f->tags,
                                   f->worker,
                                   f->error,
                                   left,

@@ -21,10 +21,10 @@ struct walk {
     bool is_cut;        /* the time was over */
 };
 
-#define WALK(an_admin, a_limit)                                                               \
-    {                                                                                         \
-        .admin = (an_admin), .wanted = TEXT_INIT(FILTER_LIST_MAX), .table = {.name = "jobs"}, \
-        .limit = (a_limit)                                                                    \
+#define WALK(an_admin, a_limit)                                                                \
+    {                                                                                          \
+        .admin = (an_admin), .wanted = TEXT_INIT((size_t)64 << 10), .table = {.name = "jobs"}, \
+        .limit = (a_limit)                                                                     \
     }
 void walk_release(struct walk *w);
 

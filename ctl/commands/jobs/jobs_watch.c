@@ -180,21 +180,18 @@ static enum status take(struct watch *w, struct followed *job, const struct admi
 
 static enum status ask(struct watch *w, struct admin_rows **ret, struct err *err)
 {
-    autobuf struct buf list = BUF_INIT(LIST_BYTES_MAX);
-    enum status st = STATUS_OK;
-    for (size_t i = 0; st == STATUS_OK && i < w->count; i++) {
+    autotext struct text list = TEXT_INIT(LIST_BYTES_MAX);
+    for (size_t i = 0; i < w->count; i++) {
         if (!w->jobs[i].has_ended) {
-            st = id_list_add(&list, w->jobs[i].id, err);
+            id_list_add(&list, w->jobs[i].id);
         }
     }
+    id_list_end(&list);
+    enum status st = text_end(&list, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = id_list_end(&list, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *const params[] = {buf_at(&list)};
+    const char *const params[] = {text_str(&list)};
     return admin_query(w->admin, &SQL_ADMIN_JOBS_WATCH, params, ret, err);
 }
 
