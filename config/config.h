@@ -70,6 +70,7 @@ struct config {
         char plugin_dir[CONFIG_PATH_MAX];
         char plugin_owners[CONFIG_OWNERS_MAX][64]; /* names or uids; none: root and ours */
         size_t plugin_owner_count;
+        char handlers[CONFIG_PATH_MAX]; /* "" = no programs */
         char state_dir[CONFIG_PATH_MAX];
         char runner[CONFIG_PATH_MAX];      /* "" = claimd-runner beside the running program */
         char http_listen[CONFIG_TEXT_MAX]; /* for config_listen() */

@@ -124,6 +124,9 @@ const struct option_def config_options[] = {
      RANGE(0, CONFIG_OWNERS_MAX), .default_text = "",
      .help = "Users (names or numbers) whose plugins and plugin folder are trusted; empty = "
              "root and the worker's own user."},
+    {"worker.handlers", PATH, AT(worker.handlers), .default_text = "",
+     .help = "Folder of the files (NAME.json) that name handler programs, with an owner as of a "
+             "plugin; empty = none."},
     {"worker.state_dir", PATH, AT(worker.state_dir), RANGE(1, 0),
      .default_text = "/var/lib/claimd/worker",
      .help = "State folder of this worker alone; locked while it runs."},

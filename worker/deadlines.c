@@ -8,7 +8,9 @@
 
 #define TICK_MS 100
 #define TICK_MIN_MS 20
-#define START_LATE_US (5 * US_PER_S) /* a runner starts what it is sent at once */
+#define START_LATE_US (5 * US_PER_S) /* a runner starts what it is sent at once … */
+#define LOAD_MAX_US \
+    (900 * US_PER_S) /* … but for a program that it starts first: its start_timeout */
 
 /* ---- leases that were lost ---- */
 
@@ -126,6 +128,9 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
     if (!has_started && slot_present(job->slot) != job) {
         return; /* it waits behind another, and comes back where that takes long */
     }
+    if (!has_started && slot_is_loading(job->slot) && now - job->claimed_us < LOAD_MAX_US) {
+        job->started_us = now; /* its time begins with it */
+    }
     if (!has_started && now - job->started_us > START_LATE_US) {
         slot_give_up_start(job->slot, START_LATE_US);
         return;
@@ -142,8 +147,9 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
     }
     if (v.action == DANGER_STOP || is_drain_stop) {
         bool is_timeout = v.action == DANGER_STOP && v.reason == DANGER_TIMEOUT;
+        enum stop_reason other = v.action == DANGER_STOP ? STOP_LEASE : STOP_SHUTDOWN;
         job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_ASKED;
-        slot_ask_to_stop(job->slot, job->nonce);
+        slot_ask_to_stop(job->slot, job->nonce, is_timeout ? STOP_TIMEOUT : other);
     }
     slot_limit(job->slot, job->nonce, v.kill_at_us);
 }
@@ -174,6 +180,7 @@ static void on_tick(uv_timer_t *timer)
         fetch_poke(w);
     }
     kinds_tick(w, now);
+    orphans_tick(w, now);
     worker_check_started(w, now);
     ready_check(w);
     drain_check(w);

@@ -30,6 +30,7 @@ struct kinds_book {
     int64_t again_at_us;     /* 0 = nothing is missing or refused */
     int64_t again_wait_us;
     struct slot_without without;
+    struct slot_without doubtful; /* files of programs that could not be started */
     char suspect[RUNNER_FILE_SIZE];
     int suspect_deaths;
 };
@@ -75,6 +76,11 @@ const struct slot_without *kinds_without(const struct worker *w)
     return &w->kinds.book->without;
 }
 
+const struct slot_without *kinds_doubtful(const struct worker *w)
+{
+    return &w->kinds.book->doubtful;
+}
+
 /* ---- what a runner says ---- */
 
 static enum status read_kinds(const json_t *hello, struct kind_set *ret, struct err *err)
@@ -116,14 +122,27 @@ static void plan_retry(struct worker *w, bool is_news)
     }
 }
 
+/* Runners that start from now on try them before they say hello, so that no job has to. */
+static void doubt(struct kinds_book *b, const char *file)
+{
+    size_t len = file == NULL ? 0 : strlen(file);
+    struct slot_without *d = &b->doubtful;
+    if (len > 5 && len < RUNNER_FILE_SIZE && strcmp(file + len - 5, ".json") == 0 &&
+        d->count < SLOT_WITHOUT_MAX) {
+        memcpy(d->files[d->count++], file, len + 1);
+    }
+}
+
 static void tell_refused(struct worker *w, const json_t *hello)
 {
     struct kinds_book *b = w->kinds.book;
     json_t *refused = json_object_get(hello, "refused");
+    b->doubtful.count = 0;
     for (size_t i = 0; i < hello_refused_count(refused); i++) {
         const json_t *item = json_array_get(refused, i);
         const char *file = json_string_value(json_object_get(item, "file"));
         const char *reason = json_string_value(json_object_get(item, "reason"));
+        doubt(b, file);
         if (!is_in(b->told, item)) {
             say_refused(file == NULL ? "?" : file, reason == NULL ? "?" : reason);
         }
@@ -448,6 +467,10 @@ static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, s
     enum status st = read_kinds(hello, &said, err);
     if (st != STATUS_OK) {
         return st;
+    }
+    if (slot_hellos(w->slots[i]) > 1 && !kind_set_covers(&b->of_slot[i], &said)) {
+        kind_set_release(&said);
+        return err_fail(err, STATUS_INVALID, "a later hello of a runner has more kinds");
     }
     kind_set_release(&b->of_slot[i]);
     b->of_slot[i] = said;

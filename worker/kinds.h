@@ -27,6 +27,9 @@ size_t kinds_refused(const struct worker *w);
 /* Files that runners are started without. */
 const struct slot_without *kinds_without(const struct worker *w);
 
+/* Files whose programs runners start before they say hello. */
+const struct slot_without *kinds_doubtful(const struct worker *w);
+
 /* Reads the hello of a runner. */
 void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len);
 

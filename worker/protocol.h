@@ -25,7 +25,7 @@
 #define RUNNER_FD_LOG 6
 #define RUNNER_FD_LAST RUNNER_FD_LOG
 /* Raise the first number; an outcome more raises it by itself. */
-#define RUNNER_PROTOCOL_VERSION (4 + CLAIMD_OUTCOME_LAST)
+#define RUNNER_PROTOCOL_VERSION (5 + CLAIMD_OUTCOME_LAST)
 #define FRAME_MAX (((size_t)1 << 20) + ((size_t)512 << 10)) /* args, and what else it is told */
 #define FRAME_HEAD 6
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */
@@ -33,19 +33,24 @@
 #define RUNNER_FILE_SIZE 256                  /* of a file's name */
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
 #define RUNNER_OUTPUT_BYTES 4096
+#define RUNNER_REASON_SIZE 256
+#define RUNNER_HELLOS_MAX 65 /* the first, and one for each program that can't be started */
 #define RUNNER_PROGRESS_BYTES ((size_t)4 * JOB_PROGRESS_MAX)
 #define RUNNER_TAGS_MAX ((size_t)96 << 10) /* 8 KiB of tags as JSON, every octet escaped */
 
 enum frame_type {
-    /* runner → worker, once: JSON {"protocol", "version", "kinds": [{"name", "plugin", "version",
-     * "max_attempts", "max_crashes", "timeout_ms", "at_most_once", "backoff", "keep_log",
-     * "grace_ms"}],
-     * "refused": [{"file", "reason"}]}; numbers are the effective ones, defaults filled in */
+    /* runner → worker, at first, and with fewer kinds when a program can't be started: JSON
+     * {"protocol", "version", "kinds": [{"name", "plugin", "version", "max_attempts",
+     * "max_crashes", "timeout_ms", "at_most_once", "backoff", "keep_log", "grace_ms"}], "refused":
+     * [{"file", "reason"}]}; numbers are the effective ones, defaults filled in */
     FRAME_HELLO = 1,
     FRAME_JOB,    /* worker → runner */
     FRAME_RESULT, /* runner → worker, in the ring: one per JOB that was not taken back, in order */
     FRAME_NUDGE /* runner → worker: there are results in the ring; one octet, 1 = see `leaving` */
 };
+
+/* Why a handler should end; beside it, is_cancelled. */
+enum stop_reason { STOP_NOT, STOP_SHUTDOWN, STOP_TIMEOUT, STOP_LEASE };
 
 /* Shared memory, made by the worker for each runner. */
 struct runner_page {
@@ -53,7 +58,7 @@ struct runner_page {
      * runner kills its process group, whatever the handler does (fault.A4), at most 250 ms late. A
      * job whose turn comes when it has passed isn't started. */
     _Atomic int64_t kill_at_us;
-    /* Also set by the runner's SIGTERM handler; only the worker clears it. */
+    /* enum stop_reason. Also set by the runner's SIGTERM handler; only the worker clears it. */
     _Atomic int32_t should_stop;
     _Atomic int32_t is_cancelled; /* of the present job; should_stop is set as well */
     _Atomic int32_t
@@ -69,9 +74,12 @@ struct runner_page {
      * to start one. */
     _Atomic int64_t started_nonce;
     /* Plugins: how many steps of loading are done, and the file whose code runs in the runner
-     * itself now; "" = none, NUL-ended unless a handler wrote over it. */
+     * itself now, or whose program is started before its job; "" = none, NUL-ended unless a handler
+     * wrote over it. */
     _Atomic int32_t loaded;
     char loading[RUNNER_FILE_SIZE];
+    /* Why the runner ended itself, where the program of its present run made it; "" = it didn't. */
+    char end_reason[RUNNER_REASON_SIZE];
     /* What the present run has logged, a ring (worker/run_log.h): it outlives the runner. */
     _Atomic int64_t log_total;
     char log[RUNNER_LOG_BYTES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/timer.h"
 #include "worker/run_log.h"
 #include "worker/run_said.h"
@@ -241,6 +242,10 @@ static void death_text(const struct slot *s, char *ret_text, size_t size)
     const struct slot_child *c = &s->child;
     if (c->broken.status != STATUS_OK) {
         (void)snprintf(ret_text, size, "%s", c->broken.msg);
+    } else if (*(volatile char *)s->page->end_reason != '\0') {
+        char reason[RUNNER_REASON_SIZE];
+        memcpy(reason, s->page->end_reason, sizeof reason);
+        (void)utf8_clean(reason, strnlen(reason, sizeof reason), ret_text, size);
     } else if (atomic_load(&s->page->was_left) != 0) {
         (void)snprintf(
             ret_text, size,
@@ -351,7 +356,7 @@ static void child_gone(struct slot *s)
     if (s->child.cause != CAUSE_REPLACED && !s->is_closing) {
         s->options.events->died(s->options.ctx, s, s->child.pid, text);
     }
-    if (!s->child.has_hello && !s->is_closing) {
+    if (s->child.hellos == 0 && !s->is_closing) {
         report_load_death(s, text);
     }
     if (!s->is_closing) {
@@ -388,11 +393,20 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *unused)
 
 /* ---- starting ---- */
 
-#define ARGS_MAX (10 + 2 * SLOT_WITHOUT_MAX)
+#define ARGS_MAX (12 + 4 * SLOT_WITHOUT_MAX)
+
+static size_t put_files(const char *option, const struct slot_without *list, const char **ret_args)
+{
+    size_t n = 0;
+    for (size_t i = 0; list != NULL && i < list->count; i++) {
+        ret_args[n++] = option;
+        ret_args[n++] = list->files[i];
+    }
+    return n;
+}
 
 static void put_arguments(const struct slot *s, const char *parent, const char *ret_args[ARGS_MAX])
 {
-    const struct slot_without *without = s->options.without;
     size_t n = 0;
     ret_args[n++] = s->options.runner;
     ret_args[n++] = "--parent";
@@ -404,10 +418,12 @@ static void put_arguments(const struct slot *s, const char *parent, const char *
     if (log_format() == LOG_JSON) {
         ret_args[n++] = "--log-json";
     }
-    for (size_t i = 0; without != NULL && i < without->count; i++) {
-        ret_args[n++] = "--without";
-        ret_args[n++] = without->files[i];
+    if (s->options.handlers != NULL) {
+        ret_args[n++] = "--handlers";
+        ret_args[n++] = s->options.handlers;
     }
+    n += put_files("--without", s->options.without, ret_args + n);
+    n += put_files("--start", s->options.doubtful, ret_args + n);
     ret_args[n] = NULL;
 }
 
@@ -516,9 +532,19 @@ void slot_replace(struct slot *s)
     }
 }
 
+int slot_hellos(const struct slot *s)
+{
+    return s->child.hellos;
+}
+
+bool slot_is_loading(const struct slot *s)
+{
+    return s->child.hellos > 0 && *(volatile char *)s->page->loading != '\0';
+}
+
 bool slot_is_current(const struct slot *s)
 {
-    return slot_is_up(s) && s->child.has_hello && !s->child.is_outdated;
+    return slot_is_up(s) && s->child.hellos > 0 && !s->child.is_outdated;
 }
 
 /* ---- running ---- */

@@ -36,6 +36,7 @@ struct slot_without {
 };
 
 struct slot_events {
+    /* Its first one, or a later one, which says what it no longer serves: slot_hellos(). */
     void (*hello)(void *ctx, struct slot *slot, const char *json, size_t len);
     /* May take a job now, or more of them. */
     void (*room)(void *ctx, struct slot *slot);
@@ -54,8 +55,11 @@ struct slot_options {
     const char *runner; /* path; borrowed for the slot's life, as plugin_dir */
     const char *plugin_dir;
     const char *plugin_owners;          /* "0,1000", borrowed; "" = root and ours */
+    const char *handlers;               /* the folder, borrowed; NULL or "" = none */
     const struct slot_without *without; /* borrowed, read at each start; NULL = none */
-    int jobs_max;                       /* recycled after */
+    /* The same of files whose programs are to be started before its hello. */
+    const struct slot_without *doubtful;
+    int jobs_max; /* recycled after */
     int64_t age_us;
     const struct slot_events *events;
     void *ctx;
@@ -71,6 +75,9 @@ void slot_set_recycling(struct slot *slot, int jobs_max, int64_t age_us);
 
 /* The plugins may have changed: as soon as it is idle, the child is ended and another started. */
 void slot_replace(struct slot *slot);
+int slot_hellos(const struct slot *slot); /* of its present child */
+/* Before its job begins, its program is started, which may take long. */
+bool slot_is_loading(const struct slot *slot);
 /* Its child has said hello, and may be given jobs, now or after the present one. */
 bool slot_is_current(const struct slot *slot);
 
@@ -110,7 +117,7 @@ void slot_give_up_start(struct slot *slot, int64_t after_us);
 
 /* Asks the handler to stop: flag and SIGTERM, once per run. What the slot has beside it comes back;
  * a run that has ended meanwhile, or comes back itself, is left alone. As the next two. */
-void slot_ask_to_stop(struct slot *slot, int64_t nonce);
+void slot_ask_to_stop(struct slot *slot, int64_t nonce, enum stop_reason why);
 /* The same, and tells it that its job's cancel was asked for. */
 void slot_cancel(struct slot *slot, int64_t nonce);
 /* SIGKILL to its process group. */

@@ -36,14 +36,17 @@ void slot_go_on(struct slot *s)
 
 static enum status take_hello(struct slot *s, const char *body, size_t len, struct err *err)
 {
-    if (s->child.has_hello) {
-        return err_fail(err, STATUS_INVALID, "a second hello");
+    if (s->child.hellos == RUNNER_HELLOS_MAX) {
+        return err_fail(err, STATUS_INVALID, "more than %d hellos", RUNNER_HELLOS_MAX);
     }
     if (*(volatile char *)s->page->loading != '\0') {
         return err_fail(err, STATUS_INVALID, "a hello while a plugin was loaded");
     }
-    s->child.has_hello = true;
+    s->child.hellos++;
     s->options.events->hello(s->options.ctx, s, body, len);
+    if (s->child.hellos > 1) {
+        return STATUS_OK;
+    }
     slot_go_on(s);
     if (s->child.state == CHILD_IDLE) {
         s->options.events->room(s->options.ctx, s);

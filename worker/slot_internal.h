@@ -50,7 +50,7 @@ struct slot_child {
     int64_t exit_status;
     int term_signal;
     struct err broken; /* what it did wrong */
-    bool has_hello;
+    int hellos;
     bool is_outdated; /* to be replaced when it is idle */
     bool is_spoilt;   /* the run before said more than its result: not the present one's doing */
     int32_t loaded;   /* of the page, when the hello deadline was set */

@@ -294,11 +294,11 @@ static bool leave_alone(struct slot *s, int64_t nonce)
            job_at(s, s->jobs.count - 1)->nonce == nonce;
 }
 
-void slot_ask_to_stop(struct slot *s, int64_t nonce)
+void slot_ask_to_stop(struct slot *s, int64_t nonce, enum stop_reason why)
 {
     if (leave_alone(s, nonce) && !s->jobs.was_asked_to_stop) {
         s->jobs.was_asked_to_stop = true;
-        atomic_store(&s->page->should_stop, 1);
+        atomic_store(&s->page->should_stop, (int32_t)why);
         (void)kill(s->child.pid, SIGTERM);
     }
 }
@@ -307,7 +307,7 @@ void slot_cancel(struct slot *s, int64_t nonce)
 {
     if (leave_alone(s, nonce)) {
         atomic_store(&s->page->is_cancelled, 1);
-        slot_ask_to_stop(s, nonce);
+        slot_ask_to_stop(s, nonce, STOP_SHUTDOWN);
     }
 }
 

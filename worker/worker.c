@@ -356,7 +356,9 @@ static enum status open_slots(struct worker *w, struct err *err)
                                    .runner = w->runner,
                                    .plugin_dir = w->config->worker.plugin_dir,
                                    .plugin_owners = w->plugin_owners,
+                                   .handlers = w->config->worker.handlers,
                                    .without = kinds_without(w),
+                                   .doubtful = kinds_doubtful(w),
                                    .jobs_max = w->config->worker.runner_jobs_max,
                                    .age_us = w->config->worker.runner_age_us,
                                    .events = &run_slot_events,
@@ -444,10 +446,10 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        find_runner,      find_plugin_owners, open_state_dir,    kinds_open,    open_telemetry,
-        start_signals,    open_hints,         limits_open,       dispatch_open, taken_hints_open,
-        hint_return_open, open_timers,        registration_open, beat_open,     spare_open,
-        deadlines_start,  open_store,         open_slots};
+        orphans_open,     find_runner,      find_plugin_owners, open_state_dir,    kinds_open,
+        open_telemetry,   start_signals,    open_hints,         limits_open,       dispatch_open,
+        taken_hints_open, hint_return_open, open_timers,        registration_open, beat_open,
+        spare_open,       deadlines_start,  open_store,         open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {
@@ -504,6 +506,7 @@ int worker_main(const struct config *config)
         return daemon_start_exit(st);
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
+    orphans_end_all();
     (void)uv_loop_close(&loop);
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);

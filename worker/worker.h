@@ -20,6 +20,7 @@
  *  - hint_return.h: hints that go back
  *  - ready.h: what /readyz says
  *  - spare.h: whether it has an idle slot for a job
+ *  - orphans.h: what runners leave behind
  *  - drain.h: the end
  *
  * worker.c opens all of it, hands signals and connections' events round, and closes it. */
@@ -48,6 +49,7 @@
 #include "worker/limits.h"
 #include "worker/listen.h"
 #include "worker/live.h"
+#include "worker/orphans.h"
 #include "worker/ready.h"
 #include "worker/registration.h"
 #include "worker/run.h"
@@ -116,6 +118,7 @@ struct worker {
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
     int64_t start_deadline_us; /* until PostgreSQL must have been there */
+    int64_t orphans_at_us;     /* when they are looked for next */
     struct err pg_down_why;    /* the last one */
     struct complaint pg_complaint;
     struct daemon_hints hints_said;

@@ -117,7 +117,8 @@ static const struct single {
       .type = METRIC_GAUGE},
      offsetof(struct worker_metrics, kinds_served)},
     {{.name = "claimd_worker_plugins_refused",
-      .help = "Files of worker.plugin_dir that are not served; the log says why.",
+      .help =
+          "Files of worker.plugin_dir and worker.handlers that are not served; the log says why.",
       .type = METRIC_GAUGE},
      offsetof(struct worker_metrics, plugins_refused)},
     {{.name = "claimd_worker_draining", .help = "1: it is stopping.", .type = METRIC_GAUGE},

@@ -86,6 +86,26 @@ static void copy_plugins(const struct fleet *f)
     }
 }
 
+void fleet_add_handlers(const struct fleet *f, const char *name, const char *json)
+{
+    char path[SERVER_PATH_MAX + 96];
+    char new[sizeof path + 8];
+    (void)snprintf(path, sizeof path, "%s/handlers/%s.json", f->dir, name);
+    (void)snprintf(new, sizeof new, "%s.new", path);
+    FILE *file = fopen(new, "w");
+    ck_assert_ptr_nonnull(file);
+    (void)fputs(json, file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(rename(new, path), 0);
+}
+
+static void make_handlers(const struct fleet *f)
+{
+    char dir[SERVER_PATH_MAX + 16];
+    (void)snprintf(dir, sizeof dir, "%s/handlers", f->dir);
+    ck_assert_int_eq(mkdir(dir, 0755), 0);
+}
+
 static void config_path(const struct fleet *f, char *ret_path, size_t size)
 {
     (void)snprintf(ret_path, size, "%s/config.json", f->dir);
@@ -106,6 +126,10 @@ static void write_config(const struct fleet *f)
     }
     (void)fprintf(file, "]},\n \"worker\": {\"slots\": %d, \"plugin_dir\": \"%s/plugins\"}",
                   f->options.slots, f->dir);
+    if (f->options.has_handlers) { /* within the worker's object */
+        (void)fseek(file, -1, SEEK_END);
+        (void)fprintf(file, ", \"handlers\": \"%s/handlers\"}", f->dir);
+    }
     (void)fprintf(file, "%s%s}\n", f->options.more == NULL ? "" : ",\n ",
                   f->options.more == NULL ? "" : f->options.more);
     ck_assert_int_eq(fclose(file), 0);
@@ -251,6 +275,7 @@ void fleet_start(struct fleet *f, const struct fleet_options *options)
         OK(redis_server_start(sub, options->redis_conf, &f->masters[i], &err));
     }
     copy_plugins(f);
+    make_handlers(f);
     write_config(f);
     if (is_shared) {
         f->sql = sql_open(f->conninfo);

@@ -18,6 +18,7 @@ struct fleet_options {
     size_t masters;         /* 0 = 5 */
     double time_scale;      /* 0 = 0.25 */
     int slots;              /* per worker; 0 = 2 */
+    bool has_handlers;      /* programs: fleet_add_handlers() */
     const char *more;       /* further members of the configuration's top object, or NULL */
     const char *redis_conf; /* further lines for each master, or NULL */
     /* Variables for a PostgreSQL of its own, NULL-ended, or NULL; they outlive the fleet. */
@@ -46,6 +47,9 @@ void fleet_stop(struct fleet *f);
 
 /* One more plugin for workers that start from now on; `folder`: the variable with its folder. */
 void fleet_add_plugin(const struct fleet *f, const char *folder, const char *file);
+
+/* A handler program's file, NAME.json, for workers that start, or get a SIGHUP, from now on. */
+void fleet_add_handlers(const struct fleet *f, const char *name, const char *json);
 
 /* By the claimctl that $CLAIMD_BIN_DIR has now. fleet_start() has done it. */
 void fleet_migrate(const struct fleet *f);

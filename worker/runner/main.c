@@ -25,9 +25,9 @@ struct options {
 
 static const char USAGE[] =
     "usage: claimd-runner --parent PID --plugins DIR [--owners UID,…] [--without FILE]… "
-    "[--log-json]\n"
+    "[--handlers DIR [--start FILE]…] [--log-json]\n"
     "                                             (started by claimd-worker)\n"
-    "       claimd-runner --list --plugins DIR [--owners UID,…]\n"
+    "       claimd-runner --list --plugins DIR [--handlers DIR] [--owners UID,…]\n"
     "                                             print what the plugins serve, as JSON\n"
     "       claimd-runner --version\n";
 
@@ -49,6 +49,8 @@ static struct options parse_options(int argc, char **argv)
                                           {"plugins", required_argument, NULL, 'd'},
                                           {"owners", required_argument, NULL, 'o'},
                                           {"without", required_argument, NULL, 'w'},
+                                          {"handlers", required_argument, NULL, 'H'},
+                                          {"start", required_argument, NULL, 's'},
                                           {"list", no_argument, NULL, 'l'},
                                           {"log-json", no_argument, NULL, 'j'},
                                           {"version", no_argument, NULL, 'v'},
@@ -80,6 +82,16 @@ static struct options parse_options(int argc, char **argv)
                 refuse("--without", &err);
             }
             o.plugins.without[o.plugins.without_count++] = optarg;
+            break;
+        case 'H':
+            o.plugins.handlers = optarg;
+            break;
+        case 's':
+            if (o.plugins.doubtful_count == ARRAY_COUNT(o.plugins.doubtful)) {
+                (void)err_fail(&err, STATUS_LIMIT, "more than %d files", PLUGINS_MAX);
+                refuse("--start", &err);
+            }
+            o.plugins.doubtful[o.plugins.doubtful_count++] = optarg;
             break;
         case 'l':
             o.list = true;

@@ -77,7 +77,7 @@ static enum status check_owner(const struct stat *s, const struct plugin_owners 
     return STATUS_OK;
 }
 
-enum status plugin_directory_check(int fd, const struct plugin_owners *owners, struct err *err)
+enum status plugin_owner_check(int fd, const struct plugin_owners *owners, struct err *err)
 {
     struct stat s;
     if (fstat(fd, &s) != 0) {
@@ -182,9 +182,6 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    if (k->handle == NULL) {
-        return err_fail(err, STATUS_INVALID, "kind %s: no handle", k->name);
-    }
     const struct {
         const char *field;
         int64_t value;
@@ -215,17 +212,17 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
     return STATUS_OK;
 }
 
-static enum status check_kinds(struct claimd_plugin *p, struct err *err)
+enum status plugin_kinds_accept(struct claimd_kind kinds[CLAIMD_KINDS_MAX], struct err *err)
 {
     size_t count = 0;
-    while (count < CLAIMD_KINDS_MAX && p->kinds[count].name != NULL) {
-        enum status st = accept_kind(&p->kinds[count], err);
+    while (count < CLAIMD_KINDS_MAX && kinds[count].name != NULL) {
+        enum status st = accept_kind(&kinds[count], err);
         if (st != STATUS_OK) {
             return st;
         }
         for (size_t i = 0; i < count; i++) {
-            if (strcmp(p->kinds[i].name, p->kinds[count].name) == 0) {
-                return err_fail(err, STATUS_INVALID, "kind %s twice", p->kinds[i].name);
+            if (strcmp(kinds[i].name, kinds[count].name) == 0) {
+                return err_fail(err, STATUS_INVALID, "kind %s twice", kinds[i].name);
             }
         }
         count++;
@@ -233,8 +230,19 @@ static enum status check_kinds(struct claimd_plugin *p, struct err *err)
     if (count == 0) {
         return err_fail(err, STATUS_INVALID, "no kinds");
     }
-    memset(p->kinds + count, 0, (CLAIMD_KINDS_MAX - count) * sizeof p->kinds[0]);
+    memset(kinds + count, 0, (CLAIMD_KINDS_MAX - count) * sizeof kinds[0]);
     return STATUS_OK;
+}
+
+static enum status check_kinds(struct claimd_plugin *p, struct err *err)
+{
+    enum status st = plugin_kinds_accept(p->kinds, err);
+    for (size_t i = 0; st == STATUS_OK && i < CLAIMD_KINDS_MAX && p->kinds[i].name != NULL; i++) {
+        if (p->kinds[i].handle == NULL) {
+            st = err_fail(err, STATUS_INVALID, "kind %s: no handle", p->kinds[i].name);
+        }
+    }
+    return st;
 }
 
 /* The fields up to `kinds`, then the kinds by the stride that the plugin was built with. */

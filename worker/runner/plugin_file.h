@@ -29,9 +29,14 @@ enum status plugin_owners_parse(const char *text, struct plugin_owners *ret,
  * UNAVAILABLE. No code of the file has run. */
 enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err) MUST_USE;
 
-/* Owner and mode as for a file. */
-enum status plugin_directory_check(int fd, const struct plugin_owners *owners,
-                                   struct err *err) MUST_USE;
+/* Owner and mode as for a file, of whatever it is. */
+enum status plugin_owner_check(int fd, const struct plugin_owners *owners,
+                               struct err *err) MUST_USE;
+
+/* Validates all but `handle` and replaces numbers of 0 by their defaults; an unnamed kind ends the
+ * list, what is behind it becomes zero. */
+enum status plugin_kinds_accept(struct claimd_kind kinds[CLAIMD_KINDS_MAX],
+                                struct err *err) MUST_USE;
 
 /* Maps the file (its constructors run) and validates every field; kinds that the plugin leaves
  * away are zero in *ret, numbers of 0 are replaced by their defaults. */

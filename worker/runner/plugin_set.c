@@ -7,13 +7,12 @@
 #include "worker/runner/host.h"
 #include "worker/runner/plugin_file.h"
 #include "worker/runner/plugin_probe.h"
+#include "worker/runner/program.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-
-#define SUFFIX ".so"
 
 static enum status refuse(struct plugin_set *set, const char *file, const char *reason,
                           struct err *err)
@@ -99,11 +98,21 @@ static enum status open_file(const struct plugin_set *set, int directory, const 
 
 /* ---- all of them ---- */
 
-static int is_plugin_file(const struct dirent *entry)
+static int ends_with(const struct dirent *entry, const char *suffix)
 {
     size_t len = strlen(entry->d_name);
-    size_t suffix = strlen(SUFFIX);
-    return len > suffix && strcmp(entry->d_name + len - suffix, SUFFIX) == 0;
+    size_t end = strlen(suffix);
+    return len > end && strcmp(entry->d_name + len - end, suffix) == 0;
+}
+
+static int is_plugin_file(const struct dirent *entry)
+{
+    return ends_with(entry, ".so");
+}
+
+static int is_handler_file(const struct dirent *entry)
+{
+    return ends_with(entry, ".json");
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -230,6 +239,102 @@ static enum status load_directory(struct plugin_set *set, const struct plugin_se
     return st != STATUS_OK ? st : loaded;
 }
 
+/* ---- programs ---- */
+
+static enum status check_handler(const struct plugin_set *set, const struct handler_file *h,
+                                 struct err *err)
+{
+    struct plugin_names names = {.plugin = ""};
+    if (set->count == PLUGINS_MAX) {
+        return err_fail(err, STATUS_LIMIT, "more than %d plugins and programs", PLUGINS_MAX);
+    }
+    (void)snprintf(names.plugin, sizeof names.plugin, "%s", h->name);
+    for (size_t i = 0; i < CLAIMD_KINDS_MAX && h->kinds[i].name != NULL; i++) {
+        (void)snprintf(names.kinds[i], sizeof names.kinds[i], "%s", h->kinds[i].name);
+    }
+    return check_unique(set, &names, err);
+}
+
+static enum status load_handler(struct plugin_set *set, int directory, const char *file,
+                                struct err *err)
+{
+    struct handler_file h;
+    autoclose int fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "open");
+    }
+    enum status st = handler_file_read(fd, file, &set->owners, &h, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = check_handler(set, &h, err);
+    if (st == STATUS_OK) {
+        st = program_add(&h, &set->plugins[set->count], err);
+    }
+    if (st != STATUS_OK) {
+        handler_file_release(&h);
+        return st;
+    }
+    set->count++;
+    return STATUS_OK;
+}
+
+static enum status load_handlers(struct plugin_set *set, int directory, struct err *err)
+{
+    struct dirent **entries = NULL;
+    int count = scandirat(directory, ".", &entries, is_handler_file, by_name);
+    enum status st = STATUS_OK;
+    for (int i = 0; i < count; i++) {
+        struct err reason = {0};
+        if (st == STATUS_OK &&
+            load_handler(set, directory, entries[i]->d_name, &reason) != STATUS_OK) {
+            st = refuse(set, entries[i]->d_name, reason.msg, err);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return st;
+}
+
+static size_t plugin_index(const struct plugin_set *set, const struct claimd_kind *kind)
+{
+    size_t i = 0;
+    while (i < set->count &&
+           (kind < set->plugins[i].kinds || kind >= set->plugins[i].kinds + CLAIMD_KINDS_MAX)) {
+        i++;
+    }
+    return i;
+}
+
+enum status plugin_set_withdraw(struct plugin_set *set, const struct claimd_kind *kind,
+                                const char *reason, struct err *err)
+{
+    size_t i = plugin_index(set, kind);
+    const char *file = program_file(kind);
+    if (i < set->count) {
+        memmove(set->plugins + i, set->plugins + i + 1,
+                (set->count - i - 1) * sizeof set->plugins[0]);
+        set->count--;
+    }
+    return refuse(set, file, reason, err);
+}
+
+const struct claimd_kind *plugin_set_doubtful(struct plugin_set *set)
+{
+    while (set->doubtful_next < set->options->doubtful_count) {
+        const char *file = set->options->doubtful[set->doubtful_next++];
+        for (size_t i = 0; i < set->count; i++) {
+            const struct claimd_kind *kind = &set->plugins[i].kinds[0];
+            if (program_serves(kind) && strcmp(program_file(kind), file) == 0) {
+                return kind;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* ---- both ---- */
+
 static enum status open_directory(const char *path, const struct plugin_owners *owners, int *ret_fd,
                                   struct err *err)
 {
@@ -237,7 +342,7 @@ static enum status open_directory(const char *path, const struct plugin_owners *
     if (fd < 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open the directory");
     }
-    enum status st = plugin_directory_check(fd, owners, err);
+    enum status st = plugin_owner_check(fd, owners, err);
     if (st != STATUS_OK) {
         (void)close(fd);
         return st;
@@ -246,22 +351,40 @@ static enum status open_directory(const char *path, const struct plugin_owners *
     return STATUS_OK;
 }
 
+typedef enum status load_fn(struct plugin_set *set, int directory, struct err *err);
+
+static enum status load_plugins(struct plugin_set *set, int directory, struct err *err)
+{
+    return load_directory(set, set->options, directory, err);
+}
+
+static enum status open_folder(struct plugin_set *set, const char *path, load_fn *load_all,
+                               struct err *err)
+{
+    autoclose int fd = -1;
+    struct err reason = {0};
+    if (open_directory(path, &set->owners, &fd, &reason) != STATUS_OK) {
+        return refuse(set, path, reason.msg, err);
+    }
+    return load_all(set, fd, err);
+}
+
 enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_options *options,
                             struct err *err)
 {
     *set = (struct plugin_set){.refused = json_array(),
+                               .options = options,
                                .owners = options->owners,
                                .plugins = calloc(PLUGINS_MAX, sizeof *set->plugins)};
     if (set->refused == NULL || set->plugins == NULL) {
         plugin_set_close(set);
         return err_fail(err, STATUS_NOMEM, "plugins");
     }
-    autoclose int fd = -1;
-    struct err reason = {0};
-    if (open_directory(options->directory, &options->owners, &fd, &reason) != STATUS_OK) {
-        return refuse(set, options->directory, reason.msg, err);
+    enum status st = open_folder(set, options->directory, load_plugins, err);
+    if (st == STATUS_OK && options->handlers != NULL && options->handlers[0] != '\0') {
+        st = open_folder(set, options->handlers, load_handlers, err);
     }
-    return load_directory(set, options, fd, err);
+    return st;
 }
 
 void plugin_set_close(struct plugin_set *set)

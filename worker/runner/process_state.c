@@ -40,6 +40,38 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+/* Calls for each child that the kernel lists, unless it is kept; returns for how many. */
+static int for_children(bool (*keeps)(pid_t child), void (*call)(pid_t child))
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *list = fopen(path, "re");
+    if (list == NULL) {
+        return 0;
+    }
+    int count = 0;
+    char word[16];
+    while (fscanf(list, "%15s", word) == 1) {
+        pid_t child = (pid_t)strtol(word, NULL, 10);
+        if (child > 1 && (keeps == NULL || !keeps(child))) {
+            count++;
+            call(child);
+        }
+    }
+    (void)fclose(list);
+    return count;
+}
+
+static void look(pid_t child)
+{
+    (void)child;
+}
+
+static bool has_strays(bool (*keeps)(pid_t child))
+{
+    return has_children() && (keeps == NULL || for_children(keeps, look) > 0);
+}
+
 static bool signals_changed(const struct process_state *clean)
 {
     struct sigaction term;
@@ -69,12 +101,13 @@ static bool environment_changed(const struct process_state *clean)
     return environ != NULL && environ[i] != NULL;
 }
 
-void process_state_baseline(struct process_state *ret)
+void process_state_baseline(struct process_state *ret, bool (*keeps)(pid_t child))
 {
     *ret = (struct process_state){.mask = current_mask(),
                                   .first_free_fd = first_free_fd(),
                                   .tasks = task_links(),
-                                  .environment = environ};
+                                  .environment = environ,
+                                  .keeps = keeps};
     (void)stat(".", &ret->directory);
     for (size_t i = 0; environ != NULL && i < PROCESS_VARIABLES_MAX - 1 && environ[i] != NULL;
          i++) {
@@ -106,7 +139,7 @@ const char *process_state_change(const struct process_state *clean)
     if (task_links() != clean->tasks) {
         return "a thread";
     }
-    if (has_children()) {
+    if (has_strays(clean->keeps)) {
         return "a child process";
     }
     if (signals_changed(clean)) {
@@ -122,33 +155,18 @@ const char *process_state_change(const struct process_state *clean)
     return NULL;
 }
 
-/* Kills and reaps the children that the kernel lists; false when it lists none. */
-static bool end_listed_children(void)
+static void end_child(pid_t child)
 {
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *list = fopen(path, "re");
-    if (list == NULL) {
-        return false;
+    if (kill(child, SIGKILL) == 0) {
+        (void)waitpid(child, NULL, 0); /* not -1: a child adopted just now may live on */
     }
-    bool any = false;
-    char word[16];
-    while (fscanf(list, "%15s", word) == 1) {
-        pid_t child = (pid_t)strtol(word, NULL, 10);
-        if (child > 1 && kill(child, SIGKILL) == 0) {
-            any = true;
-            (void)waitpid(child, NULL, 0); /* not -1: a child adopted just now may live on */
-        }
-    }
-    (void)fclose(list);
-    return any;
 }
 
-void process_state_end_children(void)
+void process_state_end_children(bool (*keeps)(pid_t child))
 {
     /* We adopt the grandchildren (PR_SET_CHILD_SUBREAPER), so each round ends one generation. */
     for (int round = 0; round < END_ROUNDS_MAX && has_children(); round++) {
-        if (!end_listed_children()) {
+        if (for_children(keeps, end_child) == 0) {
             return;
         }
     }

@@ -19,15 +19,18 @@ struct process_state {
     char **environment;
     char *variables[PROCESS_VARIABLES_MAX];
     void (*on_term)(int);
+    bool (*keeps)(pid_t child); /* children that may be there; NULL = none */
 };
 
-/* How the process looks when clean: after plugins, watchdog and signal handler are set up. */
-void process_state_baseline(struct process_state *ret);
+/* How the process looks when clean: after plugins, watchdog and signal handler are set up.
+ * `keeps`: see above. */
+void process_state_baseline(struct process_state *ret, bool (*keeps)(pid_t child));
 
 /* What differs from it: a text, or NULL when nothing does. */
 const char *process_state_change(const struct process_state *clean);
 
-/* Ends every process that descends from this one, also those that left its group. */
-void process_state_end_children(void);
+/* Ends every process that descends from this one, also those that left its group, but for children
+ * that `keeps` names (NULL = none) and theirs. */
+void process_state_end_children(bool (*keeps)(pid_t child));
 
 #endif

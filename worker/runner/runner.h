@@ -20,7 +20,7 @@ enum status list_plugins(const struct plugin_set_options *options, struct err *e
 
 /* OK: the worker closed its end between jobs, or a job left the process dirty and its result was
  * sent. */
-enum status serve(struct runner_page *page, const struct plugin_set *plugins, struct watchdog *w,
+enum status serve(struct runner_page *page, struct plugin_set *plugins, struct watchdog *w,
                   struct err *err) MUST_USE;
 
 #endif

@@ -7,6 +7,7 @@
 #include "worker/result_ring.h"
 #include "worker/runner/host.h"
 #include "worker/runner/process_state.h"
+#include "worker/runner/program.h"
 #include "worker/runner/runner.h"
 
 #include <inttypes.h>
@@ -26,7 +27,7 @@
 
 struct server {
     struct runner_page *page;
-    const struct plugin_set *plugins;
+    struct plugin_set *plugins;
     struct watchdog *watchdog;
     struct buf in;
     struct buf out;
@@ -46,8 +47,9 @@ static struct runner_page *volatile signal_page;
 
 static void on_term(int number)
 {
+    int32_t no = STOP_NOT; /* else the worker has said why */
     (void)number;
-    atomic_store(&signal_page->should_stop, 1);
+    (void)atomic_compare_exchange_strong(&signal_page->should_stop, &no, STOP_SHUTDOWN);
 }
 
 static enum status catch_term(struct runner_page *page, struct err *err)
@@ -83,6 +85,7 @@ static enum status receive_some(struct buf *in, struct err *err)
         return st;
     }
     ssize_t n = 0;
+    programs_wait(RUNNER_FD_FRAMES);
     do {
         n = recv(RUNNER_FD_FRAMES, buf_at(in) + in->len, READ_BYTES, 0);
     } while (n < 0 && errno == EINTR);
@@ -273,11 +276,48 @@ static enum status call_handler(struct server *s, const struct claimd_kind *kind
     return st;
 }
 
+static enum status say_hello(struct server *s, struct err *err)
+{
+    autofree char *json = NULL;
+    check_between_jobs(s);
+    enum status st = plugin_set_describe(s->plugins, &json, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = hello_frame_put(&s->out, json, strlen(json), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return send_all(&s->out, err);
+}
+
+/* Before the job is begun: where its program can't be started, the kind is withdrawn, and the
+ * worker told. NULL: it is not served. */
+static const struct claimd_kind *served_kind(struct server *s, const char *name, size_t len,
+                                             struct err *err)
+{
+    const struct claimd_kind *kind = plugin_set_find(s->plugins, name, len);
+    struct err why = {0};
+    if (kind == NULL || !program_serves(kind) ||
+        program_prepare(kind, s->page, &why) == STATUS_OK) {
+        return kind;
+    }
+    if (plugin_set_withdraw(s->plugins, kind, why.msg, err) == STATUS_OK) {
+        (void)say_hello(s, err);
+    }
+    return NULL;
+}
+
 /* NOT_FOUND: the worker has taken it back. */
 static enum status run_or_refuse(struct server *s, const struct job_frame *job,
                                  _Atomic int64_t *place, struct result_frame *ret, struct err *err)
 {
-    const struct claimd_kind *kind = plugin_set_find(s->plugins, job->kind, job->kind_len);
+    struct err failed = {0};
+    const struct claimd_kind *kind = served_kind(s, job->kind, job->kind_len, &failed);
+    if (failed.status != STATUS_OK) {
+        *err = failed;
+        return failed.status;
+    }
     if (kind != NULL) {
         return call_handler(s, kind, job, place, ret, err);
     }
@@ -339,24 +379,30 @@ static enum status serve_one(struct server *s, bool *ret_leaving, struct err *er
     return st;
 }
 
-static enum status say_hello(struct server *s, struct err *err)
+/* Programs that could not be started before: whether they can now is known before their kinds are
+ * served again. */
+static enum status start_doubtful(struct server *s, struct err *err)
 {
-    autofree char *json = NULL;
-    check_between_jobs(s);
-    enum status st = plugin_set_describe(s->plugins, &json, err);
-    if (st != STATUS_OK) {
-        return st;
+    const struct claimd_kind *kind = NULL;
+    while ((kind = plugin_set_doubtful(s->plugins)) != NULL) {
+        struct err why = {0};
+        enum status st = program_prepare(kind, s->page, &why);
+        if (st != STATUS_OK) {
+            st = plugin_set_withdraw(s->plugins, kind, why.msg, err);
+        }
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    st = hello_frame_put(&s->out, json, strlen(json), err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return send_all(&s->out, err);
+    return STATUS_OK;
 }
 
 static enum status serve_all(struct server *s, struct err *err)
 {
-    enum status st = say_hello(s, err);
+    enum status st = start_doubtful(s, err);
+    if (st == STATUS_OK) {
+        st = say_hello(s, err);
+    }
     bool leaving = false;
     while (st == STATUS_OK && !leaving) {
         st = serve_one(s, &leaving, err);
@@ -364,7 +410,7 @@ static enum status serve_all(struct server *s, struct err *err)
     return st == STATUS_NOT_FOUND ? STATUS_OK : st;
 }
 
-enum status serve(struct runner_page *page, const struct plugin_set *plugins, struct watchdog *w,
+enum status serve(struct runner_page *page, struct plugin_set *plugins, struct watchdog *w,
                   struct err *err)
 {
     autofree struct run *run = calloc(1, sizeof *run);
@@ -382,11 +428,11 @@ enum status serve(struct runner_page *page, const struct plugin_set *plugins, st
                        .self = getpid()};
     enum status st = catch_term(page, err);
     if (st == STATUS_OK) {
-        process_state_end_children(); /* of constructors that were tried out */
-        process_state_baseline(&s.clean);
+        process_state_end_children(NULL); /* of constructors that were tried out */
+        process_state_baseline(&s.clean, program_is);
         st = serve_all(&s, err);
     }
-    process_state_end_children();
+    process_state_end_children(NULL);
     buf_release(&s.in);
     buf_release(&s.out);
     buf_release(&s.result);

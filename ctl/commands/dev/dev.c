@@ -235,6 +235,21 @@ static enum status find_plugins(struct dev_cluster *d, const struct ctl_args *ar
     return STATUS_OK;
 }
 
+static enum status find_handlers(struct dev_cluster *d, const struct ctl_args *args,
+                                 struct err *err)
+{
+    const char *given = ctl_value(args, "handlers");
+    char real[PATH_MAX];
+    if (given == NULL) {
+        return STATUS_OK;
+    }
+    if (realpath(given, real) == NULL || strlen(real) >= sizeof d->handlers) {
+        return err_fail(err, STATUS_INVALID, "--handlers: '%s' is not a folder", given);
+    }
+    memcpy(d->handlers, real, strlen(real) + 1);
+    return STATUS_OK;
+}
+
 /* What the folder's own configuration says must not be overruled by a shell's. */
 static void clear_environment(void)
 {
@@ -457,6 +472,10 @@ static enum status run_dev(struct dev_run *run, const struct ctl_args *args, str
         return st;
     }
     st = find_plugins(&run->cluster, args, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = find_handlers(&run->cluster, args, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -25,8 +25,9 @@ struct dev_cluster {
     char database[DEV_DATABASE_MAX]; /* a-z, 0-9 and _ */
     char config_path[DEV_DIR_MAX + 16];
     char plugins[CONFIG_PATH_MAX];
-    char bin[DEV_DIR_MAX + 8]; /* of the daemons; "" = beside this program */
-    int lock_fd;               /* of the folder: one cluster in it at a time; -1 = none */
+    char handlers[CONFIG_PATH_MAX]; /* "" = none */
+    char bin[DEV_DIR_MAX + 8];      /* of the daemons; "" = beside this program */
+    int lock_fd;                    /* of the folder: one cluster in it at a time; -1 = none */
     struct pg_server pg;
     struct redis_server masters[CONFIG_NODES_MAX];
     size_t master_count;

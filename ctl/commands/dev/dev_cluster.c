@@ -133,10 +133,11 @@ static enum status write_config(struct dev_cluster *d, const char *conninfo, str
     }
     json_auto_t *root =
         !ok ? NULL
-            : json_pack("{s: {s: s}, s: {s: O, s: s}, s: {s: s, s: s, s: s}, s: {s: s}}",
+            : json_pack("{s: {s: s}, s: {s: O, s: s}, s: {s: s, s: s, s: s, s: s}, s: {s: s}}",
                         "postgres", "conninfo", conninfo, "lock", "nodes", nodes, "fresh_nodes",
-                        "trust", "worker", "plugin_dir", d->plugins, "state_dir", "worker",
-                        "http_listen", ANY_PORT, "scheduler", "http_listen", ANY_PORT);
+                        "trust", "worker", "plugin_dir", d->plugins, "handlers", d->handlers,
+                        "state_dir", "worker", "http_listen", ANY_PORT, "scheduler", "http_listen",
+                        ANY_PORT);
     if (root == NULL) {
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }

@@ -62,9 +62,14 @@ static enum status run_list(const char *runner, const struct config *config, str
     char list[] = "--list";
     char option[] = "--plugins";
     char owners_option[] = "--owners";
-    char *const argv[] = {program, list, option, folder, owners_option, owners, NULL};
+    char handlers_option[] = "--handlers";
+    autofree char *handlers = strdup(config->worker.handlers);
+    char *const argv[] = {program,         list,     option, folder, owners_option, owners,
+                          handlers_option, handlers, NULL};
     posix_spawn_file_actions_t actions;
-    int rc = program == NULL || folder == NULL ? ENOMEM : posix_spawn_file_actions_init(&actions);
+    int rc = program == NULL || folder == NULL || handlers == NULL
+                 ? ENOMEM
+                 : posix_spawn_file_actions_init(&actions);
     if (rc == 0) {
         rc = posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
         rc = rc == 0 ? posix_spawn(&pid, program, &actions, NULL, argv, environ) : rc;

@@ -97,7 +97,7 @@ START_TEST(a_runner_that_was_asked_to_stop_is_not_used_again)
     open_slot();
     RUN_UNTIL(is_idle());
     int pid = slot_pid(t.slot);
-    slot_ask_to_stop(t.slot, start_long_run());
+    slot_ask_to_stop(t.slot, start_long_run(), STOP_SHUTDOWN);
     RUN_UNTIL(t.ends == 1);
     RUN_UNTIL(is_idle());
     ck_assert_int_ne(slot_pid(t.slot), pid);

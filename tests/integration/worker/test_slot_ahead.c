@@ -76,11 +76,11 @@ START_TEST(who_is_asked_to_stop_is_the_run_that_was_meant)
     int64_t second = give("nap", "{\"ms\": 1}", &jobs[1]);
     slot_flush(t.slot);
     RUN_UNTIL(slot_has_started(t.slot, first));
-    slot_ask_to_stop(t.slot, second); /* it only comes back */
+    slot_ask_to_stop(t.slot, second, STOP_SHUTDOWN); /* it only comes back */
     ck_assert_int_eq(t.returned, 1);
     RUN_UNTIL(is_idle());
     ck_assert_int_eq(slot_pid(t.slot), pid);
-    slot_ask_to_stop(t.slot, first); /* it is over */
+    slot_ask_to_stop(t.slot, first, STOP_SHUTDOWN); /* it is over */
     (void)run("nap", "{\"ms\": 1}", &jobs[2]);
     RUN_UNTIL(t.ends == 2);
     RUN_UNTIL(is_idle());

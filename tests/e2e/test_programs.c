@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Handlers that are programs, through real daemons: what they may say, what becomes of those that
+ * break the protocol, and of those that can't be started. */
+#include "support/fleet.h"
+#include "support/suite.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct fleet fleet;
+
+static void wait_state(int64_t id, const char *state)
+{
+    char now[64] = "";
+    bool is_there =
+        WAIT_UNTIL((sql_text(fleet.sql, now, sizeof now,
+                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
+                    strcmp(now, state) == 0),
+                   SOON_US);
+    ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
+}
+
+#define ASSERT_SQL(expected, ...)                              \
+    do {                                                       \
+        char text_[4096];                                      \
+        sql_text(fleet.sql, text_, sizeof text_, __VA_ARGS__); \
+        ck_assert_str_eq(text_, (expected));                   \
+    } while (0)
+
+#define HOW_JSON "{\"how\": \"%s\", \"path\": \"%s/snoozed\"}"
+
+static int64_t enqueue_how(const char *kind, const char *how)
+{
+    char args[SERVER_PATH_MAX + 64];
+    (void)snprintf(args, sizeof args, HOW_JSON, how, fleet.dir);
+    return fleet_enqueue(&fleet, kind, args, 1);
+}
+
+/* ---- the SDK of Python ---- */
+
+START_TEST(prog_P1_a_function_is_told_of_its_job_and_its_value_is_the_result)
+{
+    long long id =
+        sql_i64(fleet.sql, "SELECT claimd.enqueue('py_echo', '{\"x\": \"ü\\n\\u2028\", \"n\":"
+                           " 12345678901234567890}', tags => '{t,u v}', metadata => '{\"m\": 1}')");
+    wait_state(id, "completed");
+    ASSERT_SQL("t 1 [\"t\", \"u v\"] {\"m\": 1} default t",
+               "SELECT concat_ws(' ', CASE WHEN result->'args' = args THEN 't' END,"
+               " result->'attempt', result->>'checkpoint', result->'tags', result->'metadata',"
+               " result->>'queue', CASE WHEN result->>'key' = 'job:%lld' THEN 't' END)"
+               " FROM claimd.jobs WHERE id = %lld",
+               id, id);
+}
+END_TEST
+
+START_TEST(prog_P1_a_program_is_used_again_for_the_next_job)
+{
+    fleet_enqueue(&fleet, "py_echo", "{}", 20);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE kind ="
+                                            " 'py_echo' AND state <> 'completed'") == 0,
+                         SOON_US));
+    ck_assert_int_le(sql_i64(fleet.sql, "SELECT count(DISTINCT result->'pid') FROM claimd.jobs"
+                                        " WHERE kind = 'py_echo'"),
+                     4);
+}
+END_TEST
+
+START_TEST(prog_P2_log_checkpoint_and_retry_are_those_of_the_attempt)
+{
+    long long id = fleet_enqueue(&fleet, "py_says", "{}", 1);
+    wait_state(id, "completed");
+    ASSERT_SQL("{\"step\": 3}", "SELECT result FROM claimd.jobs WHERE id = %lld", id);
+    ASSERT_SQL("1 failed once more",
+               "SELECT concat_ws(' ', attempt, outcome, error) FROM claimd.job_attempt WHERE"
+               " job_id = %lld",
+               id);
+    ASSERT_SQL("t",
+               "SELECT CASE WHEN log_tail LIKE '%%printed line\nWARNING root: careful\n%%' AND"
+               " log_tail LIKE '%%of a child\n%%' AND log_tail LIKE '%%the last\n%%' THEN 't' ELSE"
+               " log_tail END FROM claimd.job_attempt WHERE job_id = %lld",
+               id);
+}
+END_TEST
+
+static const struct {
+    const char *how;
+    const char *state;
+    const char *attempt; /* outcome and error of the first one; "" = none is kept */
+} ends[] = {
+    {"snooze", "completed", "snoozed not packed"},
+    {"fail", "discarded", "failed bad order"},
+    {"cancel", "cancelled", "cancelled void"},
+    {"retry", "retryable", "failed the printer jams"},
+    {"exception", "retryable", "failed KeyError: 'order'"},
+    {"exit", "retryable", "failed SystemExit: 3"},
+    {"big", "discarded", "failed the result has 70002 octets, at most 65536"},
+    {"nan", "discarded",
+     "failed the result is no JSON: Out of range float values are not JSON "
+     "compliant"},
+    {"fork", "completed", ""},
+};
+
+START_TEST(prog_P3_an_attempt_ends_as_the_function_says)
+{
+    long long id = enqueue_how("py_ends", ends[_i].how);
+    wait_state(id, ends[_i].state);
+    ASSERT_SQL(ends[_i].attempt,
+               "SELECT coalesce((SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt"
+               " WHERE job_id = %lld ORDER BY fence LIMIT 1), '')",
+               id);
+}
+END_TEST
+
+START_TEST(prog_P3_an_exception_leaves_its_traceback_in_the_log)
+{
+    long long id = enqueue_how("py_ends", "exception");
+    wait_state(id, "retryable");
+    ASSERT_SQL("t",
+               "SELECT CASE WHEN log_tail LIKE 'Traceback%%raise KeyError%%' THEN 't' ELSE log_tail"
+               " END FROM claimd.job_attempt WHERE job_id = %lld",
+               id);
+}
+END_TEST
+
+START_TEST(prog_P3_a_result_with_NUL_fails_its_job_for_good)
+{
+    long long id = enqueue_how("py_ends", "nul");
+    wait_state(id, "discarded");
+}
+END_TEST
+
+START_TEST(prog_P1_a_coroutine_is_run_to_its_end)
+{
+    long long id = fleet_enqueue(&fleet, "py_async", "{}", 1);
+    wait_state(id, "completed");
+    ASSERT_SQL("\"async\"", "SELECT result FROM claimd.jobs WHERE id = %lld", id);
+}
+END_TEST
+
+static const char *const stopped[][3] = {
+    {"py_polls", "cancel", "cancelled told: cancel"},
+    {"py_polls", "timeout", "timeout told: timeout"},
+    {"py_sleeps", "cancel", "cancelled stopped: cancel"},
+    {"py_sleeps", "timeout", "timeout stopped: timeout"},
+};
+
+START_TEST(prog_P4_a_handler_is_told_why_it_should_stop)
+{
+    bool is_cancel = strcmp(stopped[_i][1], "cancel") == 0;
+    long long id = sql_i64(fleet.sql, "SELECT claimd.enqueue('%s', timeout => %s)", stopped[_i][0],
+                           is_cancel ? "NULL" : "'2 s'");
+    if (is_cancel) {
+        ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
+                                     "SELECT count(*) FROM claimd.job_live WHERE id = %lld"
+                                     " AND percent = 1",
+                                     id) == 1,
+                             SOON_US));
+        sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", id);
+    }
+    ck_assert(WAIT_UNTIL(
+        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld", id) == 1,
+        SOON_US));
+    ASSERT_SQL(stopped[_i][2],
+               "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
+               id);
+    sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", id);
+}
+END_TEST
+
+/* ---- programs that break the protocol ---- */
+
+static const char *const broken[][2] = {
+    {"garbage", "the program said: a line that is no JSON object"},
+    {"utf8", "the program said: a line that is no UTF-8"},
+    {"long", "the program said a line of more than 131072 octets"},
+    {"twice", "the program ended run 1 again"},
+    {"other", "the program said something about no run, wanted \"n\": 1"},
+    {"unknown", "the program said: a line that says none of claimd, log, progress, checkpoint, "
+                "result, end"},
+    {"closes", "the program closed its descriptor 4"},
+    {"forks", "the program ended: exit status 3"},
+    {"dies", "the program ended: SIGSEGV"},
+};
+
+START_TEST(prog_P5_a_program_that_breaks_the_protocol_costs_its_attempt_and_says_why)
+{
+    char expected[256];
+    long long id = enqueue_how("hostile", broken[_i][0]);
+    (void)snprintf(expected, sizeof expected, "crashed %s", broken[_i][1]);
+    wait_state(id, "discarded"); /* max_crashes is 1 */
+    ASSERT_SQL(
+        expected,
+        "SELECT concat_ws(' ', outcome, regexp_replace(error, '^poison, crash 1 of 1: ', ''))"
+        " FROM claimd.job_attempt WHERE job_id = %lld",
+        id);
+}
+END_TEST
+
+START_TEST(prog_P5_the_last_words_of_a_program_are_in_the_log)
+{
+    long long id = enqueue_how("hostile", "dies");
+    wait_state(id, "discarded");
+    ASSERT_SQL("last words\n", "SELECT log_tail FROM claimd.job_attempt WHERE job_id = %lld", id);
+}
+END_TEST
+
+/* What hostile.py leaves behind. */
+static bool is_anybody_left(void)
+{
+    static const char left[] = "sleep\0987654";
+    glob_t found;
+    bool is_left = false;
+    ck_assert_int_eq(glob("/proc/[0-9]*/cmdline", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        char text[64] = "";
+        autoclose int fd = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text);
+        is_left = is_left || (n == (ssize_t)sizeof left && memcmp(text, left, sizeof left) == 0);
+    }
+    globfree(&found);
+    return is_left;
+}
+
+START_TEST(prog_P6_nothing_is_left_of_a_program_that_does_not_stop)
+{
+    long long id = sql_i64(fleet.sql, "SELECT claimd.enqueue('hostile', '{\"how\": \"never\"}',"
+                                      " timeout => '2 s', max_attempts => 1)");
+    wait_state(id, "discarded");
+    ASSERT_SQL("timeout timeout: the handler did not stop",
+               "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
+               id);
+    ck_assert(WAIT_UNTIL(!is_anybody_left(), SOON_US));
+}
+END_TEST
+
+START_TEST(prog_P6_what_a_job_leaves_behind_is_ended)
+{
+    long long id = enqueue_how("hostile", "leaves");
+    wait_state(id, "completed");
+    ck_assert(WAIT_UNTIL(!is_anybody_left(), SOON_US));
+}
+END_TEST
+
+START_TEST(prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything)
+{
+    for (int i = 0; i < 3; i++) {
+        long long id = enqueue_how("hostile", "late");
+        wait_state(id, "completed");
+    }
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_attempt a JOIN claimd.jobs j ON j.id ="
+                    " a.job_id WHERE j.args->>'how' = 'late'");
+}
+END_TEST
+
+START_TEST(prog_P7_what_a_program_says_passes_octet_for_octet_or_cleaned)
+{
+    long long id = enqueue_how("hostile", "escapes");
+    wait_state(id, "completed");
+    ASSERT_SQL("{\"a\": 1.50, \"b\": 123456789012345678901234567890}",
+               "SELECT result FROM claimd.jobs WHERE id = %lld", id);
+    ASSERT_SQL("a\xEF\xBF\xBD"
+               "b \xEF\xBF\xBD \\ \" ü 😀\nclaimd: the progress was refused\n",
+               "SELECT log_tail FROM claimd.job_attempt WHERE job_id = %lld", id);
+}
+END_TEST
+
+START_TEST(prog_P7_a_flood_of_log_lines_keeps_the_last_ones)
+{
+    long long id = enqueue_how("hostile", "flood");
+    wait_state(id, "completed");
+    ASSERT_SQL("t",
+               "SELECT log_tail LIKE '%%line 19999 xxx%%' FROM claimd.job_attempt WHERE"
+               " job_id = %lld",
+               id);
+}
+END_TEST
+
+/* ---- programs that can't be started ---- */
+
+START_TEST(prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_nobody)
+{
+    char json[4096];
+    char path[SERVER_PATH_MAX + 32];
+    (void)snprintf(path, sizeof path, "%s/may_start", fleet.dir);
+    (void)snprintf(json, sizeof json,
+                   "{\"command\": [\"/bin/sh\", \"-c\", \"[ -e %s ] || exit 9; exec python3"
+                   " %s/tests/programs/hostile.py fickle\"], \"kinds\": {\"fickle\": {}}}",
+                   path, getenv("CLAIMD_SOURCE_DIR"));
+    fleet_add_handlers(&fleet, "fickle", json);
+    fleet_signal(fleet.workers[0], SIGHUP);
+    long long id = enqueue_how("fickle", "fine");
+    const char *line =
+        "file=fickle.json err=\"before its hello: the program ended: exit status 9\"";
+    ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0, line) == 1, SOON_US));
+    ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0,
+                                         "event=kind_withdrawn kind=fickle plugin=fickle") == 1,
+                         SOON_US));
+    ASSERT_SQL("available 0", "SELECT state || ' ' || attempt FROM claimd.jobs WHERE id = %lld",
+               id);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fclose(file), 0);
+    wait_state(id, "completed"); /* it is tried again without anybody's doing */
+    ASSERT_SQL("1", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld", id);
+}
+END_TEST
+
+static const char *const refused[][2] = {
+    {"{\"command\": [\"python3\"], \"kinds\": {\"k\": {}}}",
+     "command: 'python3' does not begin with /"},
+    {"{\"command\": [\"/no/such\"], \"kinds\": {\"k\": {}}}",
+     "command: /no/such: No such file or directory"},
+    {"{\"command\": [\"/etc/passwd\"], \"kinds\": {\"k\": {}}}",
+     "command: /etc/passwd is no file that may be executed"},
+    {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {\"tiemout\": 3}}}",
+     "kinds.k has no key 'tiemout': allowed are timeout, max_attempts, max_crashes, backoff, "
+     "at_most_once, keep_log"},
+    {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"py_echo\": {}}}",
+     "kind py_echo is served by plugin works already"},
+    {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {\"timeout\": \"soon\"}}}",
+     "kinds.k.timeout: wanted a time up to 31536000 s, as \\\"90s\\\", \\\"10m\\\", or seconds"},
+};
+
+START_TEST(prog_P9_a_file_that_is_wrong_is_refused_with_its_place_and_what_is_allowed)
+{
+    char name[32];
+    char line[512];
+    (void)snprintf(name, sizeof name, "zz_wrong%d", _i);
+    fleet_add_handlers(&fleet, name, refused[_i][0]);
+    fleet_signal(fleet.workers[0], SIGHUP);
+    (void)snprintf(line, sizeof line, "event=plugin_refused file=%s.json err=\"%s\"", name,
+                   refused[_i][1]);
+    ck_assert_msg(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0, line) >= 1, SOON_US), "%s",
+                  line);
+}
+END_TEST
+
+/* ---- */
+
+static void add_programs(void)
+{
+    char json[2048];
+    const char *source = getenv("CLAIMD_SOURCE_DIR");
+    (void)snprintf(json, sizeof json,
+                   "{\"command\": [\"/usr/bin/env\", \"python3\", \"%s/tests/programs/works.py\"],"
+                   " \"kinds\": {\"py_echo\": {}, \"py_says\": {}, \"py_ends\": {\"keep_log\":"
+                   " true}, \"py_async\": {}, \"py_polls\": {}, \"py_sleeps\": {}},"
+                   " \"env\": {\"PYTHONPATH\": \"%s/sdk/python\"}}",
+                   source, source);
+    fleet_add_handlers(&fleet, "works", json);
+    (void)snprintf(
+        json, sizeof json,
+        "{\"command\": [\"/usr/bin/env\", \"python3\", \"%s/tests/programs/hostile.py\","
+        " \"hostile\"], \"kinds\": {\"hostile\": {\"max_crashes\": 1, \"keep_log\": true}"
+        "}}",
+        source);
+    fleet_add_handlers(&fleet, "hostile", json);
+}
+
+static void setup(void)
+{
+    struct fleet_options options = {.masters = 1, .has_handlers = true};
+    fleet_start(&fleet, &options);
+    add_programs();
+    fleet_start_scheduler(&fleet, 0);
+    fleet_start_worker(&fleet, 0, NULL);
+}
+
+static void teardown(void)
+{
+    fleet_stop(&fleet);
+}
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("programs");
+    TCase *c = tcase_create("programs");
+    tcase_set_timeout(c, 120);
+    tcase_add_unchecked_fixture(c, setup, teardown);
+    tcase_add_test(c, prog_P1_a_function_is_told_of_its_job_and_its_value_is_the_result);
+    tcase_add_test(c, prog_P1_a_program_is_used_again_for_the_next_job);
+    tcase_add_test(c, prog_P2_log_checkpoint_and_retry_are_those_of_the_attempt);
+    tcase_add_loop_test(c, prog_P3_an_attempt_ends_as_the_function_says, 0, (int)ARRAY_COUNT(ends));
+    tcase_add_test(c, prog_P3_an_exception_leaves_its_traceback_in_the_log);
+    tcase_add_test(c, prog_P3_a_result_with_NUL_fails_its_job_for_good);
+    tcase_add_test(c, prog_P1_a_coroutine_is_run_to_its_end);
+    tcase_add_loop_test(c, prog_P4_a_handler_is_told_why_it_should_stop, 0,
+                        (int)ARRAY_COUNT(stopped));
+    tcase_add_loop_test(c,
+                        prog_P5_a_program_that_breaks_the_protocol_costs_its_attempt_and_says_why,
+                        0, (int)ARRAY_COUNT(broken));
+    tcase_add_test(c, prog_P5_the_last_words_of_a_program_are_in_the_log);
+    tcase_add_test(c, prog_P6_nothing_is_left_of_a_program_that_does_not_stop);
+    tcase_add_test(c, prog_P6_what_a_job_leaves_behind_is_ended);
+    tcase_add_test(c, prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything);
+    tcase_add_test(c, prog_P7_what_a_program_says_passes_octet_for_octet_or_cleaned);
+    tcase_add_test(c, prog_P7_a_flood_of_log_lines_keeps_the_last_ones);
+    tcase_add_test(c, prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_nobody);
+    tcase_add_loop_test(c,
+                        prog_P9_a_file_that_is_wrong_is_refused_with_its_place_and_what_is_allowed,
+                        0, (int)ARRAY_COUNT(refused));
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run_in_one(suite());
+}

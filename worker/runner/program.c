@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/log.h"
+#include "worker/runner/process_state.h"
+#include "worker/runner/program_internal.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+
+#define PROGRAMS_MAX 64
+#define LOAD_LOOK_MS 500
+
+/* Of this process, as its memory of which program has which kind. */
+static struct {
+    struct program *list[PROGRAMS_MAX];
+    size_t count;
+} programs;
+
+/* ---- which there are ---- */
+
+static char *variable(const char *name, const char *value)
+{
+    char *text = NULL;
+    return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+static bool is_own(const struct handler_file *h, const char *name)
+{
+    size_t i = 0;
+    while (i < h->env_count && strcmp(h->env[i][0], name) != 0) {
+        i++;
+    }
+    return i < h->env_count;
+}
+
+static bool fill_env(struct program *p)
+{
+    const struct handler_file *h = &p->file;
+    size_t n = 0;
+    for (size_t i = 0; i < h->env_count; i++) {
+        p->env[n++] = variable(h->env[i][0], h->env[i][1]);
+    }
+    for (size_t i = 0; RUNNER_ENV_NAMES[i] != NULL; i++) {
+        const char *value = getenv(RUNNER_ENV_NAMES[i]);
+        if (value != NULL && !is_own(h, RUNNER_ENV_NAMES[i])) {
+            p->env[n++] = variable(RUNNER_ENV_NAMES[i], value);
+        }
+    }
+    p->env[n++] = variable("CLAIMD_IN", "3");
+    p->env[n++] = variable("CLAIMD_OUT", "4");
+    bool is_whole = true;
+    for (size_t i = 0; i < n; i++) {
+        is_whole = is_whole && p->env[i] != NULL;
+    }
+    return is_whole;
+}
+
+static void release(struct program *p)
+{
+    for (size_t i = 0; i < PROGRAM_ENV_TEXTS; i++) {
+        free(p->env[i]);
+    }
+    free(p);
+}
+
+enum status program_add(struct handler_file *h, struct claimd_plugin *ret_plugin, struct err *err)
+{
+    if (programs.count == PROGRAMS_MAX) {
+        return err_fail(err, STATUS_LIMIT, "more than %d programs", PROGRAMS_MAX);
+    }
+    struct program *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return err_fail(err, STATUS_NOMEM, "program");
+    }
+    p->file = *h;
+    buf_init(&p->to, PROGRAM_JOB_MAX);
+    buf_init(&p->said, PROGRAM_LINE_MAX + PROGRAM_READ_BYTES);
+    if (!fill_env(p)) {
+        release(p);
+        return err_fail(err, STATUS_NOMEM, "program");
+    }
+    h->root = NULL;
+    programs.list[programs.count++] = p;
+    *ret_plugin =
+        (struct claimd_plugin){.abi = CLAIMD_ABI, .name = p->file.name, .version = p->file.version};
+    memcpy(ret_plugin->kinds, p->file.kinds, sizeof ret_plugin->kinds);
+    for (size_t i = 0; i < CLAIMD_KINDS_MAX && ret_plugin->kinds[i].name != NULL; i++) {
+        ret_plugin->kinds[i].handle = program_handle;
+    }
+    return STATUS_OK;
+}
+
+bool program_serves(const struct claimd_kind *kind)
+{
+    return kind->handle == program_handle;
+}
+
+struct program *program_find(const char *kind)
+{
+    for (size_t i = 0; i < programs.count; i++) {
+        const struct claimd_kind *kinds = programs.list[i]->file.kinds;
+        for (size_t k = 0; k < CLAIMD_KINDS_MAX && kinds[k].name != NULL; k++) {
+            if (strcmp(kinds[k].name, kind) == 0) {
+                return programs.list[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *program_file(const struct claimd_kind *kind)
+{
+    const struct program *p = program_find(kind->name);
+    return p == NULL ? "" : p->file.file;
+}
+
+bool program_is(pid_t pid)
+{
+    for (size_t i = 0; i < programs.count; i++) {
+        if (programs.list[i]->process.pid == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- its pipes ---- */
+
+static void end_process(struct program *p)
+{
+    program_process_end(&p->process);
+    process_state_end_children(program_is); /* what it has left behind */
+    buf_reset(&p->to);
+    buf_reset(&p->said);
+    p->n = 0;
+}
+
+/* UNAVAILABLE: it reads no more. A SIGPIPE is blocked while this is called, and taken here. */
+enum status program_flush(struct program *p, struct err *err)
+{
+    while (p->to.len > 0) {
+        ssize_t n = write(p->process.in, buf_at(&p->to), p->to.len);
+        if (n < 0 && errno == EAGAIN) {
+            return STATUS_OK;
+        }
+        if (n < 0 && errno != EINTR) {
+            int failed = errno;
+            sigset_t pipe;
+            (void)sigemptyset(&pipe);
+            (void)sigaddset(&pipe, SIGPIPE);
+            (void)sigtimedwait(&pipe, NULL, &(struct timespec){0});
+            return err_fail_sys(err, STATUS_UNAVAILABLE, failed, "the program takes no job");
+        }
+        buf_consume(&p->to, n > 0 ? (size_t)n : 0);
+    }
+    return STATUS_OK;
+}
+
+/* NOT_FOUND: nothing is there now. UNAVAILABLE: it has closed its end. */
+enum status program_read(struct program *p, struct err *err)
+{
+    enum status st = buf_reserve(&p->said, PROGRAM_READ_BYTES, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    ssize_t n = read(p->process.out, buf_at(&p->said) + p->said.len, PROGRAM_READ_BYTES);
+    if (n < 0) {
+        return STATUS_NOT_FOUND;
+    }
+    if (n == 0) {
+        char how[64];
+        program_process_how(&p->process, PROGRAM_END_WAIT_MS, how, sizeof how);
+        return how[0] != '\0'
+                   ? err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how)
+                   : err_fail(err, STATUS_UNAVAILABLE, "the program closed its descriptor 4");
+    }
+    buf_grew(&p->said, (size_t)n);
+    return STATUS_OK;
+}
+
+/* NOT_FOUND: there is no whole line. Consume *ret_size octets when done with it. */
+enum status program_next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
+                              struct err *err)
+{
+    const char *begin = buf_at(&p->said);
+    const char *end = p->said.len == 0 ? NULL : memchr(begin, '\n', p->said.len);
+    size_t len = end == NULL ? p->said.len : (size_t)(end - begin);
+    if (len >= PROGRAM_LINE_MAX) {
+        return err_fail(err, STATUS_INVALID, "the program said a line of more than %zu octets",
+                        PROGRAM_LINE_MAX);
+    }
+    if (end == NULL) {
+        return STATUS_NOT_FOUND;
+    }
+    *ret_size = len + 1;
+    enum status st = program_line_parse(begin, len, ret, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "the program said");
+    }
+    return st;
+}
+
+/* ---- its start ---- */
+
+static enum status take_hello(struct program *p, const struct program_line *line, struct err *err)
+{
+    if (line->said != SAID_HELLO) {
+        return err_fail(err, STATUS_INVALID, "the program did not begin with a hello");
+    }
+    if (line->number != PROGRAM_PROTOCOL_VERSION) {
+        return err_fail(err, STATUS_INVALID,
+                        "the program speaks version %" PRId64 " of the protocol, wanted %d",
+                        line->number, PROGRAM_PROTOCOL_VERSION);
+    }
+    for (size_t i = 0; i < CLAIMD_KINDS_MAX && p->file.kinds[i].name != NULL; i++) {
+        if (!program_line_has_kind(line, p->file.kinds[i].name)) {
+            return err_fail(err, STATUS_INVALID, "the program has no handler of kind %s",
+                            p->file.kinds[i].name);
+        }
+    }
+    p->takes_sigterm = line->takes_sigterm;
+    return STATUS_OK;
+}
+
+/* TIMEOUT where it isn't there at the deadline. */
+static enum status await_hello(struct program *p, struct runner_page *page, struct err *err)
+{
+    int64_t deadline_us = clock_boot_us() + p->file.start_timeout_us;
+    struct program_line line;
+    size_t size = 0;
+    for (;;) {
+        enum status st = program_next_line(p, &line, &size, err);
+        if (st == STATUS_OK) {
+            st = take_hello(p, &line, err);
+            buf_consume(&p->said, size);
+            return st;
+        }
+        if (st != STATUS_NOT_FOUND) {
+            return st;
+        }
+        if (clock_boot_us() >= deadline_us) {
+            return err_fail(err, STATUS_TIMEOUT, "the program said no hello within %" PRId64 " ms",
+                            p->file.start_timeout_us / US_PER_MS);
+        }
+        struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
+                                  {.fd = p->process.pidfd, .events = POLLIN}};
+        (void)poll(polled, 2, LOAD_LOOK_MS);
+        atomic_fetch_add(&page->loaded, 1); /* the worker sees that we get on */
+        st = program_read(p, err);
+        if (st == STATUS_NOT_FOUND && polled[1].revents != 0) {
+            char how[64];
+            program_process_how(&p->process, 0, how, sizeof how);
+            st = err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how);
+        }
+        if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
+            err_prefix(err, "before its hello");
+            return st;
+        }
+    }
+}
+
+void program_block_signals(sigset_t *ret_before)
+{
+    sigset_t both;
+    (void)sigemptyset(&both);
+    (void)sigaddset(&both, SIGTERM);
+    (void)sigaddset(&both, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &both, ret_before);
+}
+
+static enum status start(struct program *p, struct runner_page *page, struct err *err)
+{
+    enum status st = handler_file_check_command(&p->file, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = program_process_start(&p->file, (char *const *)(uintptr_t)p->file.argv, p->env,
+                               &p->process, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    sigset_t before;
+    program_block_signals(&before);
+    st = program_line_put_hello(&p->to, err);
+    if (st == STATUS_OK && program_flush(p, NULL) != STATUS_NOMEM) { /* else its end tells */
+        st = await_hello(p, page, err);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (st != STATUS_OK) {
+        end_process(p);
+    }
+    return st;
+}
+
+/* ---- between jobs ---- */
+
+/* About a run that is over: dropped. */
+enum status program_take_late(struct program *p, const struct program_line *line, struct err *err)
+{
+    if (line->said == SAID_END) {
+        return err_fail(err, STATUS_INVALID, "the program ended run %" PRId64 " again", line->n);
+    }
+    if (line->said == SAID_HELLO || line->n < 1 || line->n > p->n) {
+        return err_fail(err, STATUS_INVALID, "the program speaks of run %" PRId64 " of %" PRId64,
+                        line->n, p->n);
+    }
+    p->dropped++;
+    return STATUS_OK;
+}
+
+static enum status take_late_lines(struct program *p, struct err *err)
+{
+    for (;;) {
+        struct program_line line;
+        size_t size = 0;
+        enum status st = program_next_line(p, &line, &size, err);
+        if (st == STATUS_NOT_FOUND) {
+            return STATUS_OK;
+        }
+        if (st == STATUS_OK) {
+            st = program_take_late(p, &line, err);
+        }
+        if (st != STATUS_OK) {
+            return st;
+        }
+        buf_consume(&p->said, size);
+    }
+}
+
+/* It costs nobody's attempt; the next job starts another. */
+static void look_between(struct program *p)
+{
+    struct err err = {0};
+    char how[64];
+    enum status st = program_read(p, &err);
+    if (st == STATUS_OK) {
+        st = take_late_lines(p, &err);
+    }
+    program_process_how(&p->process, 0, how, sizeof how);
+    if (how[0] != '\0') {
+        err = (struct err){0};
+        st = err_fail(&err, STATUS_UNAVAILABLE, "the program ended: %s", how);
+    }
+    if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
+        log_warn("program_ended", LOG_TEXT("file", p->file.file), LOG_TEXT("err", err.msg),
+                 LOG_TEXT("action", "its next job starts another"));
+        end_process(p);
+    }
+}
+
+void programs_wait(int fd)
+{
+    struct pollfd polled[1 + 2 * PROGRAMS_MAX] = {{.fd = fd, .events = POLLIN}};
+    struct program *owner[1 + 2 * PROGRAMS_MAX] = {NULL};
+    for (;;) {
+        nfds_t n = 1;
+        for (size_t i = 0; i < programs.count; i++) {
+            struct program *p = programs.list[i];
+            if (p->process.pid > 0) {
+                owner[n] = owner[n + 1] = p;
+                polled[n++] = (struct pollfd){.fd = p->process.out, .events = POLLIN};
+                polled[n++] = (struct pollfd){.fd = p->process.pidfd, .events = POLLIN};
+            }
+        }
+        if (n == 1 || (poll(polled, n, -1) > 0 && polled[0].revents != 0)) {
+            return; /* without programs the caller may as well wait itself */
+        }
+        for (nfds_t i = 1; i < n; i += 2) { /* after a signal: what was seen before, or nothing */
+            if (polled[i].revents != 0 || polled[i + 1].revents != 0) {
+                look_between(owner[i]);
+            }
+        }
+    }
+}
+
+enum status program_prepare(const struct claimd_kind *kind, struct runner_page *page,
+                            struct err *err)
+{
+    struct program *p = program_find(kind->name);
+    if (p->process.pid > 0) {
+        look_between(p);
+    }
+    if (p->process.pid > 0) {
+        return STATUS_OK;
+    }
+    (void)snprintf(page->loading, sizeof page->loading, "%s", p->file.file);
+    enum status st = start(p, page, err);
+    page->loading[0] = '\0';
+    return st;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shared by program.c, which programs there are and their life between jobs, and program_turn.c,
+ * one job. */
+#ifndef CLAIMD_WORKER_RUNNER_PROGRAM_INTERNAL_H
+#define CLAIMD_WORKER_RUNNER_PROGRAM_INTERNAL_H
+
+#include "worker/runner/program.h"
+#include "worker/runner/program_line.h"
+#include "worker/runner/program_process.h"
+#include "worker/runner_env.h"
+
+#include <signal.h>
+
+#define PROGRAM_READ_BYTES ((size_t)16 << 10)
+#define PROGRAM_END_WAIT_MS 200 /* between the end of its pipe and of the process */
+#define PROGRAM_ENV_TEXTS (RUNNER_ENV_MAX + HANDLER_ENV_MAX + 3)
+
+struct program {
+    struct handler_file file;
+    struct program_process process; /* pid 0 = there is none */
+    bool takes_sigterm;
+    int64_t n;        /* jobs that this process was given */
+    uint64_t dropped; /* lines about runs that were over */
+    struct buf to;
+    struct buf said;
+    char *env[PROGRAM_ENV_TEXTS];
+};
+
+/* ---- program.c ---- */
+struct program *program_find(const char *kind); /* NULL = none */
+
+/* SIGTERM, which is let in where a job is waited for, and SIGPIPE. */
+void program_block_signals(sigset_t *ret_before);
+
+/* Writes as much as the pipe takes. UNAVAILABLE: the program reads no more. With SIGPIPE
+ * blocked. */
+enum status program_flush(struct program *p, struct err *err) MUST_USE;
+/* NOT_FOUND: nothing is there now. UNAVAILABLE: it has closed its end. */
+enum status program_read(struct program *p, struct err *err) MUST_USE;
+/* NOT_FOUND: there is no whole line. Consume *ret_size octets when done with it. */
+enum status program_next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
+                              struct err *err) MUST_USE;
+/* About a run that is over: dropped; INVALID where it breaks the protocol. */
+enum status program_take_late(struct program *p, const struct program_line *line,
+                              struct err *err) MUST_USE;
+
+/* ---- program_turn.c ---- */
+enum claimd_outcome program_handle(const struct claimd_context *job);
+
+#endif

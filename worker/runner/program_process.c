@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/runner/program_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define FD_FIRST 200 /* of ours */
+
+/* All that the child needs, and where it says what failed: until it executes the program, it runs
+ * in our memory. */
+struct start {
+    const struct handler_file *file;
+    char *const *argv;
+    char *const *env;
+    int in;
+    int out;
+    pid_t parent;
+    sigset_t mask;
+    volatile int failed; /* errno */
+    const char *volatile what;
+};
+
+static bool limit(int resource, int64_t value)
+{
+    const struct rlimit both = {.rlim_cur = (rlim_t)value, .rlim_max = (rlim_t)value};
+    return value == 0 || setrlimit((__rlimit_resource_t)resource, &both) == 0;
+}
+
+static const char *prepare_child(const struct start *s)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != s->parent) {
+        return "be tied to its runner";
+    }
+    if (dup2(s->in, PROGRAM_FD_IN) < 0 || dup2(s->out, PROGRAM_FD_OUT) < 0 ||
+        close_range(PROGRAM_FD_OUT + 1, ~0U, 0) != 0) {
+        return "arrange its descriptors";
+    }
+    if (chdir(s->file->cwd) != 0) {
+        return s->file->cwd;
+    }
+    if (!limit(RLIMIT_DATA, s->file->memory) || !limit(RLIMIT_NOFILE, s->file->open_files)) {
+        return "limit it";
+    }
+    return NULL;
+}
+
+static _Noreturn void run_child(struct start *s)
+{
+    s->what = prepare_child(s);
+    if (s->what == NULL) {
+        (void)sigprocmask(SIG_SETMASK, &s->mask, NULL);
+        (void)execve(s->argv[0], s->argv, s->env);
+        s->what = s->argv[0];
+    }
+    s->failed = errno;
+    _exit(127);
+}
+
+/* The child has nothing of ours but memory, for the moments until it executes the program: no
+ * signal may call a handler there. */
+static pid_t fork_child(struct start *s)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+    if (pid == 0) {
+        run_child(s);
+    }
+    return pid;
+}
+
+static bool make_pipe(int ret_ends[2])
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        ret_ends[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, FD_FIRST);
+        (void)close(ends[i]);
+    }
+    return ret_ends[0] >= 0 && ret_ends[1] >= 0;
+}
+
+static void close_ends(const int ends[2])
+{
+    close_slot(&ends[0]);
+    close_slot(&ends[1]);
+}
+
+static int open_pidfd(pid_t pid)
+{
+    int fd = pidfd_open(pid, 0);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
+    close_slot(&fd);
+    return high;
+}
+
+static enum status start(const struct handler_file *h, char *const *argv, char *const *env,
+                         const int to[2], const int from[2], pid_t *ret_pid, struct err *err)
+{
+    struct start s = {
+        .file = h, .argv = argv, .env = env, .in = to[0], .out = from[1], .parent = getpid()};
+    sigset_t before;
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &before);
+    (void)sigemptyset(&s.mask);
+    pid_t pid = fork_child(&s);
+    int failed = errno;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (pid < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, failed, "fork");
+    }
+    if (s.what != NULL) {
+        (void)waitpid(pid, NULL, 0);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, s.failed, "%s", s.what);
+    }
+    *ret_pid = pid;
+    return STATUS_OK;
+}
+
+enum status program_process_start(const struct handler_file *h, char *const *argv, char *const *env,
+                                  struct program_process *ret, struct err *err)
+{
+    int to[2] = {-1, -1};
+    int from[2] = {-1, -1};
+    struct program_process p = {.pid = 0};
+    if (!make_pipe(to) || !make_pipe(from)) {
+        enum status none = err_fail_sys(err, STATUS_UNAVAILABLE, errno, "pipe");
+        close_ends(to);
+        close_ends(from);
+        return none;
+    }
+    enum status st = start(h, argv, env, to, from, &p.pid, err);
+    if (st != STATUS_OK) {
+        close_ends(to);
+        close_ends(from);
+        return st;
+    }
+    (void)close(to[0]);
+    (void)close(from[1]);
+    p.in = to[1];
+    p.out = from[0];
+    p.pidfd = open_pidfd(p.pid);
+    (void)fcntl(p.in, F_SETFL, O_NONBLOCK);
+    (void)fcntl(p.out, F_SETFL, O_NONBLOCK);
+    if (p.pidfd < 0) {
+        program_process_end(&p);
+        return err_fail(err, STATUS_UNAVAILABLE, "no descriptor is left for its process");
+    }
+    *ret = p;
+    return STATUS_OK;
+}
+
+void program_process_end(struct program_process *p)
+{
+    (void)kill(p->pid, SIGKILL);
+    while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
+    close_slot(&p->in);
+    close_slot(&p->out);
+    close_slot(&p->pidfd);
+    *p = (struct program_process){.pidfd = -1, .in = -1, .out = -1};
+}
+
+void program_process_how(const struct program_process *p, int wait_ms, char *ret_text, size_t size)
+{
+    struct pollfd polled = {.fd = p->pidfd, .events = POLLIN};
+    siginfo_t info = {.si_pid = 0};
+    ret_text[0] = '\0';
+    if (poll(&polled, 1, wait_ms) <= 0 ||
+        waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
+        return;
+    }
+    if (info.si_code == CLD_EXITED) {
+        (void)snprintf(ret_text, size, "exit status %d", info.si_status);
+        return;
+    }
+    const char *name = sigabbrev_np(info.si_status);
+    (void)snprintf(ret_text, size, "SIG%s", name == NULL ? "?" : name);
+}

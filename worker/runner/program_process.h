@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A process of a handler file: started without a shell, with nothing open but what it is given. */
+#ifndef CLAIMD_WORKER_RUNNER_PROGRAM_PROCESS_H
+#define CLAIMD_WORKER_RUNNER_PROGRAM_PROCESS_H
+
+#include "worker/runner/handler_file.h"
+
+#include <sys/types.h>
+
+#define PROGRAM_FD_IN 3 /* as the program sees them */
+#define PROGRAM_FD_OUT 4
+
+struct program_process {
+    pid_t pid;
+    int pidfd;
+    int in;  /* to write to, O_NONBLOCK; the program reads it */
+    int out; /* to read from, O_NONBLOCK */
+};
+
+/* `argv`, `env`: NULL-ended. The program dies with this thread, and has this process' group, its
+ * stdout and stderr. UNAVAILABLE: nothing was started. Descriptors of ours are high ones: the low
+ * ones are looked at between jobs (process_state.h). */
+enum status program_process_start(const struct handler_file *h, char *const *argv, char *const *env,
+                                  struct program_process *ret, struct err *err) MUST_USE;
+
+/* Kills and reaps it, and closes what it has. Its children are left. */
+void program_process_end(struct program_process *p);
+
+/* How it ended: "exit status 3", "SIGSEGV". Waits for that, at most `wait_ms`; "" = it lives. */
+void program_process_how(const struct program_process *p, int wait_ms, char *ret_text, size_t size);
+
+#endif

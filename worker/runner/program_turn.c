@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One job of a program that serves: what it is told, and what it says meanwhile. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "worker/run_log.h"
+#include "worker/runner/host.h"
+#include "worker/runner/process_state.h"
+#include "worker/runner/program_internal.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+
+struct turn {
+    struct program *program;
+    const struct claimd_context *job;
+    struct runner_page *page;
+    bool was_sent;
+    bool was_told_to_stop;
+    bool is_over;
+    enum claimd_outcome outcome;
+};
+
+/* The worker finds why in the page, and the log and checkpoint of the run as they are. */
+static _Noreturn void end_runner(const struct turn *t, const struct err *why)
+{
+    (void)utf8_clean(why->msg, strlen(why->msg), t->page->end_reason, sizeof t->page->end_reason);
+    process_state_end_children(NULL);
+    _exit(1);
+}
+
+static const char *stop_reason(const struct turn *t)
+{
+    if (atomic_load(&t->page->is_cancelled) != 0) {
+        return "cancel";
+    }
+    int32_t why = atomic_load(&t->page->should_stop);
+    return why == STOP_TIMEOUT ? "timeout" : why == STOP_LEASE ? "lease" : "shutdown";
+}
+
+static enum status tell_stop(struct turn *t, struct err *err)
+{
+    struct program *p = t->program;
+    if (t->was_told_to_stop || atomic_load(&t->page->should_stop) == 0) {
+        return STATUS_OK;
+    }
+    t->was_told_to_stop = true;
+    enum status st = program_line_put_stop(&p->to, p->n, stop_reason(t), err);
+    if (st == STATUS_OK && p->takes_sigterm) {
+        (void)kill(p->process.pid, SIGTERM);
+    }
+    return st;
+}
+
+static void log_text(const struct turn *t, const char *text, size_t len)
+{
+    for (size_t at = 0; at < len; at += RUN_LOG_LINE_MAX) {
+        run_log_append(t->page, text + at, len - at);
+    }
+}
+
+static void take_log(const struct turn *t, struct json_span text)
+{
+    char line[PROGRAM_LOG_LINE_MAX + 1];
+    size_t len = json_text(text, line, sizeof line);
+    line[len] = '\n'; /* over the NUL */
+    log_text(t, line, len + 1);
+}
+
+static void refuse(const struct turn *t, const char *what)
+{
+    char note[64];
+    int len = snprintf(note, sizeof note, "claimd: the %s was refused\n", what);
+    log_text(t, note, (size_t)len);
+}
+
+static void take_progress(const struct turn *t, const struct program_line *line)
+{
+    char text[RUNNER_PROGRESS_BYTES + 2];
+    (void)json_text(line->text, text, sizeof text);
+    int percent = line->number < 0 || line->number > 100 ? -1 : (int)line->number;
+    if (HOST.set_progress(t->job, percent, text) != 0) {
+        refuse(t, "progress");
+    }
+}
+
+static void take_end(struct turn *t, const struct program_line *line)
+{
+    char error[JOB_ERROR_MAX + 1];
+    const struct claimd_context *job = t->job;
+    t->is_over = true;
+    t->outcome = line->end;
+    if (line->end == CLAIMD_DONE) {
+        (void)HOST.set_result(job, line->json.at, line->json.len); /* where too long, it says so */
+        return;
+    }
+    (void)json_text(line->text, error, sizeof error);
+    (void)claimd_retry(job, line->number < 0 ? -1 : (long)line->number, "%s", error);
+}
+
+static enum status take_line(struct turn *t, const struct program_line *line, struct err *err)
+{
+    struct program *p = t->program;
+    if (line->said == SAID_HELLO || line->said == SAID_RESULT || line->n < 1 || line->n > p->n) {
+        return err_fail(err, STATUS_INVALID,
+                        "the program said something about no run, wanted \"n\": %" PRId64, p->n);
+    }
+    if (line->n < p->n || t->is_over) {
+        return program_take_late(p, line, err);
+    }
+    switch (line->said) {
+    case SAID_LOG:
+        take_log(t, line->text);
+        break;
+    case SAID_PROGRESS:
+        take_progress(t, line);
+        break;
+    case SAID_CHECKPOINT:
+        if (HOST.set_checkpoint(t->job, line->json.at, line->json.len) != 0) {
+            refuse(t, "checkpoint");
+        }
+        break;
+    case SAID_END:
+        take_end(t, line);
+        break;
+    case SAID_HELLO:
+    case SAID_RESULT:
+        break;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_lines(struct turn *t, struct err *err)
+{
+    for (;;) {
+        struct program_line line;
+        size_t size = 0;
+        enum status st = program_next_line(t->program, &line, &size, err);
+        if (st == STATUS_NOT_FOUND) {
+            return STATUS_OK;
+        }
+        if (st == STATUS_OK) {
+            st = take_line(t, &line, err);
+        }
+        if (st != STATUS_OK) {
+            return st;
+        }
+        buf_consume(&t->program->said, size);
+    }
+}
+
+/* A program that has its job may close the pipe, which would only bring it a stop. */
+static enum status send_to(struct turn *t, struct err *err)
+{
+    struct program *p = t->program;
+    struct err why = {0};
+    char how[64];
+    enum status st = program_flush(p, &why);
+    t->was_sent = t->was_sent || p->to.len == 0;
+    if (st == STATUS_OK) {
+        return STATUS_OK;
+    }
+    buf_reset(&p->to);
+    if (t->was_sent) {
+        return STATUS_OK;
+    }
+    program_process_how(&p->process, PROGRAM_END_WAIT_MS, how, sizeof how);
+    return how[0] != '\0' ? err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how)
+                          : err_fail(err, STATUS_UNAVAILABLE, "%s", why.msg);
+}
+
+/* A SIGTERM of the worker is let in only while this waits. */
+static enum status go_on(struct turn *t, struct err *err)
+{
+    struct program *p = t->program;
+    sigset_t none;
+    enum status st = tell_stop(t, err);
+    if (st == STATUS_OK) {
+        st = send_to(t, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
+                              {.fd = p->process.pidfd, .events = POLLIN},
+                              {.fd = p->to.len > 0 ? p->process.in : -1, .events = POLLOUT}};
+    (void)sigemptyset(&none);
+    if (ppoll(polled, 3, NULL, &none) < 0) {
+        return STATUS_OK; /* EINTR */
+    }
+    st = program_read(p, err);
+    if (st == STATUS_OK) {
+        return take_lines(t, err);
+    }
+    if (st == STATUS_NOT_FOUND && polled[1].revents != 0) { /* somebody else has its pipe */
+        char how[64];
+        program_process_how(&p->process, 0, how, sizeof how);
+        return err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how);
+    }
+    return st == STATUS_NOT_FOUND ? STATUS_OK : st;
+}
+
+enum claimd_outcome program_handle(const struct claimd_context *job)
+{
+    struct turn t = {.program = program_find(job->kind),
+                     .job = job,
+                     .page = ((struct run *)job->host_data)->page,
+                     .outcome = CLAIMD_RETRY};
+    struct err err = {0};
+    sigset_t before;
+    program_block_signals(&before);
+    enum status st =
+        program_line_put_job(&t.program->to, ++t.program->n, job, clock_boot_us(), &err);
+    while (st == STATUS_OK && !t.is_over) {
+        st = go_on(&t, &err);
+    }
+    if (st != STATUS_OK) {
+        end_runner(&t, &err);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return t.outcome;
+}
