@@ -280,6 +280,78 @@ START_TEST(prog_P7_a_flood_of_log_lines_keeps_the_last_ones)
 }
 END_TEST
 
+/* ---- programs that run once ---- */
+
+START_TEST(prog_O1_args_are_in_the_command_line_unsplit_and_on_stdin)
+{
+    long long id = fleet_enqueue(
+        &fleet, "sh_once", "{\"how\": \"args\", \"path\": \"a b; $(exit 9) \\\"c\\\" -d\"}", 1);
+    wait_state(id, "completed");
+    ASSERT_SQL("t",
+               "SELECT result = jsonb_build_object('arg', 'pre-a b; $(exit 9) \"c\" -d', 'key',"
+               " 'job:%lld', 'attempt', 1) FROM claimd.jobs WHERE id = %lld",
+               id, id);
+    ASSERT_SQL("t",
+               "SELECT log_tail LIKE 'stdin {\"how\": \"args\", \"path\"%%' FROM claimd.job_attempt"
+               " WHERE job_id = %lld",
+               id);
+}
+END_TEST
+
+static const struct {
+    const char *args;
+    const char *state;
+    const char *attempt;
+} exits[] = {
+    {"{\"how\": 75, \"path\": \"x\"}", "retryable", "failed the program ended: exit status 75"},
+    {"{\"how\": 3, \"path\": \"x\"}", "discarded", "failed the program ended: exit status 3"},
+    {"{\"how\": 4, \"path\": \"x\"}", "cancelled", "cancelled the program ended: exit status 4"},
+    {"{\"how\": \"signal\", \"path\": \"x\"}", "retryable", "failed the program ended: SIGKILL"},
+    {"{\"how\": \"garbage\", \"path\": \"x\"}", "retryable",
+     "failed the program said: a line that is no JSON object"},
+    {"{\"how\": \"args\"}", "discarded",
+     "failed args have no value for {path} of the command, wanted a text, a number or a boolean"},
+    {"{\"how\": [1], \"path\": \"x\"}", "discarded",
+     "failed args have no plain value for {how} of the command, wanted a text, a number or a "
+     "boolean"},
+    {"{\"how\": \"-x\", \"path\": \"x\"}", "discarded",
+     "failed args.how begins with '-', which the program would take for an option: put \"--\" "
+     "before "
+     "{how} in the command"},
+};
+
+START_TEST(prog_O2_the_exit_code_says_the_outcome_and_args_that_do_not_fit_fail_for_good)
+{
+    long long id = fleet_enqueue(&fleet, "sh_once", exits[_i].args, 1);
+    wait_state(id, exits[_i].state);
+    ASSERT_SQL(exits[_i].attempt,
+               "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
+               id);
+}
+END_TEST
+
+static const char *const last_lines[][2] = {
+    {"{\"text\": \"two\\nlines\"}", "\"lines\""},
+    {"{\"text\": \"a\\n[1, 2]\\n\\n\"}", "[1, 2]"},
+    {"{\"text\": true}", "\"{text} -- true\""},
+};
+
+START_TEST(prog_O3_the_last_line_is_the_result_where_the_file_says_so)
+{
+    long long id = fleet_enqueue(&fleet, "sh_line", last_lines[_i][0], 1);
+    wait_state(id, "completed");
+    ASSERT_SQL(last_lines[_i][1], "SELECT result FROM claimd.jobs WHERE id = %lld", id);
+}
+END_TEST
+
+START_TEST(prog_O4_what_a_command_leaves_behind_is_ended)
+{
+    long long id = fleet_enqueue(&fleet, "sh_once", "{\"how\": \"leaves\", \"path\": \"x\"}", 1);
+    wait_state(id, "completed");
+    ck_assert(WAIT_UNTIL(!is_anybody_left(), SOON_US));
+}
+END_TEST
+
 /* ---- programs that can't be started ---- */
 
 START_TEST(prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_nobody)
@@ -321,6 +393,8 @@ static const char *const refused[][2] = {
     {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {\"tiemout\": 3}}}",
      "kinds.k has no key 'tiemout': allowed are timeout, max_attempts, max_crashes, backoff, "
      "at_most_once, keep_log"},
+    {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {}}, \"exit_codes\": {\"3\": \"fail\"}}",
+     "exit_codes: only with \\\"mode\\\": \\\"once\\\""},
     {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"py_echo\": {}}}",
      "kind py_echo is served by plugin works already"},
     {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {\"timeout\": \"soon\"}}}",
@@ -361,6 +435,16 @@ static void add_programs(void)
         "}}",
         source);
     fleet_add_handlers(&fleet, "hostile", json);
+    (void)snprintf(json, sizeof json,
+                   "{\"command\": [\"/bin/sh\", \"%s/tests/programs/once.sh\","
+                   " \"%s/sdk/shell/claimd.sh\", \"{how}\", \"--\", \"pre-{path}\"],"
+                   " \"mode\": \"once\", \"kinds\": {\"sh_once\": {\"keep_log\": true}},"
+                   " \"exit_codes\": {\"3\": \"fail\", \"4\": \"cancel\"}}",
+                   source, source);
+    fleet_add_handlers(&fleet, "sh_once", json);
+    fleet_add_handlers(&fleet, "sh_line",
+                       "{\"command\": [\"/bin/echo\", \"{{text}}\", \"--\", \"{text}\"], \"mode\":"
+                       " \"once\", \"result\": \"last_line\", \"kinds\": {\"sh_line\": {}}}");
 }
 
 static void setup(void)
@@ -401,6 +485,13 @@ static Suite *suite(void)
     tcase_add_test(c, prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything);
     tcase_add_test(c, prog_P7_what_a_program_says_passes_octet_for_octet_or_cleaned);
     tcase_add_test(c, prog_P7_a_flood_of_log_lines_keeps_the_last_ones);
+    tcase_add_test(c, prog_O1_args_are_in_the_command_line_unsplit_and_on_stdin);
+    tcase_add_loop_test(
+        c, prog_O2_the_exit_code_says_the_outcome_and_args_that_do_not_fit_fail_for_good, 0,
+        (int)ARRAY_COUNT(exits));
+    tcase_add_loop_test(c, prog_O3_the_last_line_is_the_result_where_the_file_says_so, 0,
+                        (int)ARRAY_COUNT(last_lines));
+    tcase_add_test(c, prog_O4_what_a_command_leaves_behind_is_ended);
     tcase_add_test(c, prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_nobody);
     tcase_add_loop_test(c,
                         prog_P9_a_file_that_is_wrong_is_refused_with_its_place_and_what_is_allowed,

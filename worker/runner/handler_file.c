@@ -16,9 +16,12 @@
 #define MEMORY_MAX ((int64_t)1 << 50)
 #define OPEN_FILES_MIN 16
 #define OPEN_FILES_MAX 1048576
+#define CPU_SECONDS_MAX 31536000
 
-static const char *const FILE_KEYS[] = {"command",       "mode",   "kinds",      "env",     "cwd",
-                                        "start_timeout", "memory", "open_files", "$schema", NULL};
+static const char *const FILE_KEYS[] = {"command",    "mode",          "kinds",       "env",
+                                        "cwd",        "start_timeout", "memory",      "open_files",
+                                        "exit_codes", "result",        "cpu_seconds", "$schema",
+                                        NULL};
 static const char *const KIND_KEYS[] = {"timeout",      "max_attempts", "max_crashes", "backoff",
                                         "at_most_once", "keep_log",     NULL};
 
@@ -224,11 +227,92 @@ static enum status read_command(struct handler_file *h, struct err *err)
     return STATUS_OK;
 }
 
+static enum status read_exit_code(struct handler_file *h, const char *key, const char *outcome,
+                                  struct err *err)
+{
+    static const struct {
+        const char *name;
+        enum claimd_outcome outcome;
+    } outcomes[] = {{"done", CLAIMD_DONE},
+                    {"retry", CLAIMD_RETRY},
+                    {"fail", CLAIMD_FAIL},
+                    {"snooze", CLAIMD_SNOOZE},
+                    {"cancel", CLAIMD_CANCEL}};
+    int64_t code = 0;
+    if (parse_i64(key, strlen(key), 0, 255, &code, NULL) == STATUS_OK && outcome != NULL) {
+        for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
+            if (strcmp(outcome, outcomes[i].name) == 0) {
+                h->exit_codes[code] = outcomes[i].outcome;
+                return STATUS_OK;
+            }
+        }
+    }
+    return err_fail(err, STATUS_INVALID,
+                    "exit_codes.%.64s: wanted 0…255 and done, retry, fail, snooze or cancel", key);
+}
+
+static enum status read_exit_codes(struct handler_file *h, struct err *err)
+{
+    const json_t *codes = json_object_get(h->root, "exit_codes");
+    const char *key = NULL;
+    json_t *value = NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(h->exit_codes); i++) {
+        h->exit_codes[i] = i == 0 ? CLAIMD_DONE : CLAIMD_RETRY;
+    }
+    if (codes != NULL && !json_is_object(codes)) {
+        return err_fail(err, STATUS_INVALID, "exit_codes: wanted an object");
+    }
+    json_object_foreach((json_t *)(uintptr_t)codes, key, value)
+    {
+        enum status st = read_exit_code(h, key, json_string_value(value), err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status read_once(struct handler_file *h, struct err *err)
+{
+    const json_t *result = json_object_get(h->root, "result");
+    const json_t *seconds = json_object_get(h->root, "cpu_seconds");
+    const char *from = "descriptor_4";
+    enum status st = read_exit_codes(h, err);
+    if (st == STATUS_OK && result != NULL) {
+        st = get_text(result, "result", &from, err);
+    }
+    if (st == STATUS_OK && seconds != NULL) {
+        st = get_integer(seconds, "cpu_seconds", 1, CPU_SECONDS_MAX, &h->cpu_seconds, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    h->result_is_last_line = strcmp(from, "last_line") == 0;
+    if (!h->result_is_last_line && strcmp(from, "descriptor_4") != 0) {
+        return err_fail(err, STATUS_INVALID, "result: wanted \"descriptor_4\" or \"last_line\"");
+    }
+    return STATUS_OK;
+}
+
 static enum status read_mode(struct handler_file *h, struct err *err)
 {
+    static const char *const only_once[] = {"exit_codes", "result", "cpu_seconds"};
     const json_t *mode = json_object_get(h->root, "mode");
-    if (mode != NULL && (!json_is_string(mode) || strcmp(json_string_value(mode), "serve") != 0)) {
-        return err_fail(err, STATUS_INVALID, "mode: wanted \"serve\"");
+    const char *name = "serve";
+    if (mode != NULL && get_text(mode, "mode", &name, err) != STATUS_OK) {
+        return STATUS_INVALID;
+    }
+    h->is_once = strcmp(name, "once") == 0;
+    if (h->is_once) {
+        return read_once(h, err);
+    }
+    if (strcmp(name, "serve") != 0) {
+        return err_fail(err, STATUS_INVALID, "mode: wanted \"serve\" or \"once\"");
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(only_once); i++) {
+        if (json_object_get(h->root, only_once[i]) != NULL) {
+            return err_fail(err, STATUS_INVALID, "%s: only with \"mode\": \"once\"", only_once[i]);
+        }
     }
     return STATUS_OK;
 }

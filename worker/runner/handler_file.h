@@ -27,6 +27,10 @@ struct handler_file {
     size_t env_count;
     const char *cwd;
     int64_t start_timeout_us;
+    bool is_once;                               /* mode: a process for each job */
+    bool result_is_last_line;                   /* once: of stdout */
+    int64_t cpu_seconds;                        /* once: RLIMIT_CPU; 0 = no limit */
+    enum claimd_outcome exit_codes[256];        /* once */
     int64_t memory;                             /* octets of RLIMIT_DATA; 0 = no limit */
     int64_t open_files;                         /* 0 = as the worker */
     struct claimd_kind kinds[CLAIMD_KINDS_MAX]; /* without `handle`; an unnamed one ends them */

@@ -48,8 +48,10 @@ static bool fill_env(struct program *p)
             p->env[n++] = variable(RUNNER_ENV_NAMES[i], value);
         }
     }
-    p->env[n++] = variable("CLAIMD_IN", "3");
-    p->env[n++] = variable("CLAIMD_OUT", "4");
+    if (!h->is_once) {
+        p->env[n++] = variable("CLAIMD_IN", "3");
+        p->env[n++] = variable("CLAIMD_OUT", "4");
+    }
     bool is_whole = true;
     for (size_t i = 0; i < n; i++) {
         is_whole = is_whole && p->env[i] != NULL;
@@ -128,7 +130,7 @@ bool program_is(pid_t pid)
 
 /* ---- its pipes ---- */
 
-static void end_process(struct program *p)
+void program_end(struct program *p)
 {
     program_process_end(&p->process);
     process_state_end_children(program_is); /* what it has left behind */
@@ -276,7 +278,7 @@ static enum status start(struct program *p, struct runner_page *page, struct err
     if (st != STATUS_OK) {
         return st;
     }
-    st = program_process_start(&p->file, (char *const *)(uintptr_t)p->file.argv, p->env,
+    st = program_process_start(&p->file, (char *const *)(uintptr_t)p->file.argv, p->env, -1, -1,
                                &p->process, err);
     if (st != STATUS_OK) {
         return st;
@@ -289,7 +291,7 @@ static enum status start(struct program *p, struct runner_page *page, struct err
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (st != STATUS_OK) {
-        end_process(p);
+        program_end(p);
     }
     return st;
 }
@@ -346,7 +348,7 @@ static void look_between(struct program *p)
     if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
         log_warn("program_ended", LOG_TEXT("file", p->file.file), LOG_TEXT("err", err.msg),
                  LOG_TEXT("action", "its next job starts another"));
-        end_process(p);
+        program_end(p);
     }
 }
 
@@ -379,6 +381,9 @@ enum status program_prepare(const struct claimd_kind *kind, struct runner_page *
                             struct err *err)
 {
     struct program *p = program_find(kind->name);
+    if (p->file.is_once) {
+        return handler_file_check_command(&p->file, err);
+    }
     if (p->process.pid > 0) {
         look_between(p);
     }

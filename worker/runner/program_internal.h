@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by program.c, which programs there are and their life between jobs, and program_turn.c,
- * one job. */
+ * Shared by program.c, which programs there are and their life between jobs, program_turn.c, one
+ * job, and program_once.c, a process for one job. */
 #ifndef CLAIMD_WORKER_RUNNER_PROGRAM_INTERNAL_H
 #define CLAIMD_WORKER_RUNNER_PROGRAM_INTERNAL_H
 
@@ -27,6 +27,17 @@ struct program {
     char *env[PROGRAM_ENV_TEXTS];
 };
 
+/* One job. */
+struct turn {
+    struct program *program;
+    const struct claimd_context *job;
+    struct runner_page *page;
+    bool was_sent;
+    bool was_told_to_stop;
+    bool is_over;
+    enum claimd_outcome outcome;
+};
+
 /* ---- program.c ---- */
 struct program *program_find(const char *kind); /* NULL = none */
 
@@ -45,7 +56,16 @@ enum status program_next_line(const struct program *p, struct program_line *ret,
 enum status program_take_late(struct program *p, const struct program_line *line,
                               struct err *err) MUST_USE;
 
+/* Kills its process and what that has left behind. */
+void program_end(struct program *p);
+
 /* ---- program_turn.c ---- */
+/* What it says of the present run: log, progress, checkpoint or end. */
+void program_turn_take(struct turn *t, const struct program_line *line);
 enum claimd_outcome program_handle(const struct claimd_context *job);
+
+/* ---- program_once.c ---- */
+enum claimd_outcome program_run_once(struct program *p, const struct claimd_context *job,
+                                     struct runner_page *page);
 
 #endif

@@ -20,6 +20,8 @@ struct start {
     char *const *env;
     int in;
     int out;
+    int input;
+    int print_to;
     pid_t parent;
     sigset_t mask;
     volatile int failed; /* errno */
@@ -32,19 +34,33 @@ static bool limit(int resource, int64_t value)
     return value == 0 || setrlimit((__rlimit_resource_t)resource, &both) == 0;
 }
 
+/* A program that runs once is told nothing by descriptor 3. */
+static bool arrange(const struct start *s)
+{
+    if (dup2(s->in, PROGRAM_FD_IN) < 0 || dup2(s->out, PROGRAM_FD_OUT) < 0 ||
+        (s->input >= 0 && dup2(s->input, STDIN_FILENO) < 0) ||
+        (s->print_to >= 0 && dup2(s->print_to, STDOUT_FILENO) < 0)) {
+        return false;
+    }
+    if (s->file->is_once) {
+        (void)close(PROGRAM_FD_IN);
+    }
+    return close_range(PROGRAM_FD_OUT + 1, ~0U, 0) == 0;
+}
+
 static const char *prepare_child(const struct start *s)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != s->parent) {
         return "be tied to its runner";
     }
-    if (dup2(s->in, PROGRAM_FD_IN) < 0 || dup2(s->out, PROGRAM_FD_OUT) < 0 ||
-        close_range(PROGRAM_FD_OUT + 1, ~0U, 0) != 0) {
+    if (!arrange(s)) {
         return "arrange its descriptors";
     }
     if (chdir(s->file->cwd) != 0) {
         return s->file->cwd;
     }
-    if (!limit(RLIMIT_DATA, s->file->memory) || !limit(RLIMIT_NOFILE, s->file->open_files)) {
+    if (!limit(RLIMIT_CPU, s->file->cpu_seconds) || !limit(RLIMIT_DATA, s->file->memory) ||
+        !limit(RLIMIT_NOFILE, s->file->open_files)) {
         return "limit it";
     }
     return NULL;
@@ -103,30 +119,28 @@ static int open_pidfd(pid_t pid)
     return high;
 }
 
-static enum status start(const struct handler_file *h, char *const *argv, char *const *env,
-                         const int to[2], const int from[2], pid_t *ret_pid, struct err *err)
+static enum status start(struct start *s, pid_t *ret_pid, struct err *err)
 {
-    struct start s = {
-        .file = h, .argv = argv, .env = env, .in = to[0], .out = from[1], .parent = getpid()};
     sigset_t before;
     (void)pthread_sigmask(SIG_SETMASK, NULL, &before);
-    (void)sigemptyset(&s.mask);
-    pid_t pid = fork_child(&s);
+    (void)sigemptyset(&s->mask);
+    pid_t pid = fork_child(s);
     int failed = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (pid < 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, failed, "fork");
     }
-    if (s.what != NULL) {
+    if (s->what != NULL) {
         (void)waitpid(pid, NULL, 0);
-        return err_fail_sys(err, STATUS_UNAVAILABLE, s.failed, "%s", s.what);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, s->failed, "%s", s->what);
     }
     *ret_pid = pid;
     return STATUS_OK;
 }
 
 enum status program_process_start(const struct handler_file *h, char *const *argv, char *const *env,
-                                  struct program_process *ret, struct err *err)
+                                  int input, int print_to, struct program_process *ret,
+                                  struct err *err)
 {
     int to[2] = {-1, -1};
     int from[2] = {-1, -1};
@@ -137,7 +151,15 @@ enum status program_process_start(const struct handler_file *h, char *const *arg
         close_ends(from);
         return none;
     }
-    enum status st = start(h, argv, env, to, from, &p.pid, err);
+    struct start s = {.file = h,
+                      .argv = argv,
+                      .env = env,
+                      .in = to[0],
+                      .out = from[1],
+                      .input = input,
+                      .print_to = print_to,
+                      .parent = getpid()};
+    enum status st = start(&s, &p.pid, err);
     if (st != STATUS_OK) {
         close_ends(to);
         close_ends(from);

@@ -18,11 +18,13 @@ struct program_process {
     int out; /* to read from, O_NONBLOCK */
 };
 
-/* `argv`, `env`: NULL-ended. The program dies with this thread, and has this process' group, its
- * stdout and stderr. UNAVAILABLE: nothing was started. Descriptors of ours are high ones: the low
- * ones are looked at between jobs (process_state.h). */
+/* `argv`, `env`: NULL-ended. `input`, `print_to`: its stdin and stdout; −1 = ours. The program dies
+ * with this thread, and has this process' group, its stdout and stderr. UNAVAILABLE: nothing was
+ * started. Descriptors of ours are high ones: the low ones are looked at between jobs
+ * (process_state.h). */
 enum status program_process_start(const struct handler_file *h, char *const *argv, char *const *env,
-                                  struct program_process *ret, struct err *err) MUST_USE;
+                                  int input, int print_to, struct program_process *ret,
+                                  struct err *err) MUST_USE;
 
 /* Kills and reaps it, and closes what it has. Its children are left. */
 void program_process_end(struct program_process *p);

@@ -13,16 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-struct turn {
-    struct program *program;
-    const struct claimd_context *job;
-    struct runner_page *page;
-    bool was_sent;
-    bool was_told_to_stop;
-    bool is_over;
-    enum claimd_outcome outcome;
-};
-
 /* The worker finds why in the page, and the log and checkpoint of the run as they are. */
 static _Noreturn void end_runner(const struct turn *t, const struct err *why)
 {
@@ -100,16 +90,8 @@ static void take_end(struct turn *t, const struct program_line *line)
     (void)claimd_retry(job, line->number < 0 ? -1 : (long)line->number, "%s", error);
 }
 
-static enum status take_line(struct turn *t, const struct program_line *line, struct err *err)
+void program_turn_take(struct turn *t, const struct program_line *line)
 {
-    struct program *p = t->program;
-    if (line->said == SAID_HELLO || line->said == SAID_RESULT || line->n < 1 || line->n > p->n) {
-        return err_fail(err, STATUS_INVALID,
-                        "the program said something about no run, wanted \"n\": %" PRId64, p->n);
-    }
-    if (line->n < p->n || t->is_over) {
-        return program_take_late(p, line, err);
-    }
     switch (line->said) {
     case SAID_LOG:
         take_log(t, line->text);
@@ -129,6 +111,19 @@ static enum status take_line(struct turn *t, const struct program_line *line, st
     case SAID_RESULT:
         break;
     }
+}
+
+static enum status take_line(struct turn *t, const struct program_line *line, struct err *err)
+{
+    struct program *p = t->program;
+    if (line->said == SAID_HELLO || line->said == SAID_RESULT || line->n < 1 || line->n > p->n) {
+        return err_fail(err, STATUS_INVALID,
+                        "the program said something about no run, wanted \"n\": %" PRId64, p->n);
+    }
+    if (line->n < p->n || t->is_over) {
+        return program_take_late(p, line, err);
+    }
+    program_turn_take(t, line);
     return STATUS_OK;
 }
 
@@ -210,6 +205,9 @@ enum claimd_outcome program_handle(const struct claimd_context *job)
                      .outcome = CLAIMD_RETRY};
     struct err err = {0};
     sigset_t before;
+    if (t.program->file.is_once) {
+        return program_run_once(t.program, job, t.page);
+    }
     program_block_signals(&before);
     enum status st =
         program_line_put_job(&t.program->to, ++t.program->n, job, clock_boot_us(), &err);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that runs once for each job (docs/guide/other-languages.md): args in its command line
+ * and on stdin, the outcome by its exit code. Its end ends the attempt only, not the runner. */
+#include "base/clock.h"
+#include "base/parse.h"
+#include "worker/run_log.h"
+#include "worker/runner/program_internal.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#define ARGV_BYTES_MAX ((size_t)1 << 20)
+#define OUTPUT_LINE_MAX ((size_t)64 << 10)
+#define WORD_MAX 131072 /* of Linux, with its NUL */
+#define FACTS 11
+#define READS_MAX 32
+
+/* ---- the command line ---- */
+
+/* The texts of one job's command line and variables; `at` are offsets until all are there. */
+struct words {
+    struct buf bytes;
+    size_t at[HANDLER_ARGS_MAX];
+    size_t count;
+};
+
+/* The length of "{name}" at the text's begin; 0 = it is none. */
+static size_t placeholder(const char *text)
+{
+    size_t len = text[0] == '{' ? 1 : 0;
+    while (len > 0 && (isalnum((unsigned char)text[len]) || text[len] == '_')) {
+        len++;
+    }
+    return len > 1 && text[len] == '}' ? len + 1 : 0;
+}
+
+static enum status put_value(struct buf *out, const json_t *args, const char *name, size_t len,
+                             bool may_begin_with_dash, struct err *err)
+{
+    const json_t *value = json_is_object(args) ? json_object_getn(args, name, len) : NULL;
+    if (value == NULL || json_is_null(value) || json_is_object(value) || json_is_array(value)) {
+        return err_fail(err, STATUS_INVALID,
+                        "args have no %s for {%.*s} of the command, wanted a "
+                        "text, a number or a boolean",
+                        value == NULL ? "value" : "plain value", (int)len, name);
+    }
+    autofree char *text = json_dumps(value, JSON_ENCODE_ANY);
+    const char *said = json_is_string(value) ? json_string_value(value) : text;
+    if (said == NULL) {
+        return err_fail(err, STATUS_NOMEM, "command");
+    }
+    if (said[0] == '-' && !may_begin_with_dash) {
+        return err_fail(err, STATUS_INVALID,
+                        "args.%.*s begins with '-', which the program would "
+                        "take for an option: put \"--\" before {%.*s} in the command",
+                        (int)len, name, (int)len, name);
+    }
+    return buf_append_text(out, said, err);
+}
+
+static enum status put_word(struct buf *out, const char *word, const json_t *args, bool is_operand,
+                            struct err *err)
+{
+    enum status st = STATUS_OK;
+    for (const char *at = word; *at != '\0' && st == STATUS_OK;) {
+        size_t len = placeholder(at);
+        size_t doubled = at[0] == '{' ? placeholder(at + 1) : 0;
+        if (doubled > 0 && at[1 + doubled] == '}') { /* "{{name}}" stands for "{name}" */
+            st = buf_append(out, at + 1, doubled, err);
+            at += doubled + 2;
+        } else if (len > 0) {
+            st = put_value(out, args, at + 1, len - 2, is_operand || at > word, err);
+            at += len;
+        } else {
+            st = buf_append_byte(out, *at++, err);
+        }
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return buf_append_byte(out, '\0', err);
+}
+
+static enum status fill_words(struct words *w, const struct handler_file *h, const json_t *args,
+                              struct err *err)
+{
+    bool is_operand = false;
+    for (size_t i = 0; h->argv[i] != NULL; i++) {
+        w->at[w->count++] = w->bytes.len;
+        enum status st = i == 0 ? buf_append(&w->bytes, h->argv[0], strlen(h->argv[0]) + 1, err)
+                                : put_word(&w->bytes, h->argv[i], args, is_operand, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        if (w->bytes.len - w->at[i] > WORD_MAX) {
+            return err_fail(err, STATUS_LIMIT,
+                            "an argument of the command has %zu octets, at most %d",
+                            w->bytes.len - w->at[i] - 1, WORD_MAX - 1);
+        }
+        is_operand = is_operand || strcmp(h->argv[i], "--") == 0;
+    }
+    return STATUS_OK;
+}
+
+/* ---- its variables and its input ---- */
+
+static enum status put_facts(struct buf *out, const struct claimd_context *job, struct err *err)
+{
+    int64_t left_ms = (job->deadline_us - clock_boot_us()) / US_PER_MS;
+    return buf_printf(out, err,
+                      "CLAIMD_OUT=%d%cCLAIMD_JOB=%" PRId64 "%cCLAIMD_KIND=%s%cCLAIMD_ATTEMPT=%d%c"
+                      "CLAIMD_MAX_ATTEMPTS=%d%cCLAIMD_CRASHES=%d%cCLAIMD_FENCE=%" PRId64
+                      "%cCLAIMD_KEY=%s%cCLAIMD_QUEUE=%s%cCLAIMD_TIMEOUT_MS=%" PRId64
+                      "%cCLAIMD_CHECKPOINT=%s%c",
+                      PROGRAM_FD_OUT, 0, job->id, 0, job->kind, 0, job->attempt, 0,
+                      job->max_attempts, 0, job->crashes, 0, job->fence, 0, job->idempotency_key, 0,
+                      job->queue == NULL ? "" : job->queue, 0, left_ms > 0 ? left_ms : 0, 0,
+                      job->checkpoint == NULL ? "" : job->checkpoint, 0);
+}
+
+static int args_file(const struct claimd_context *job)
+{
+    int fd = memfd_create("args", MFD_CLOEXEC);
+    if (fd >= 0 && (write(fd, job->args, job->args_len) != (ssize_t)job->args_len ||
+                    lseek(fd, 0, SEEK_SET) != 0)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* UNAVAILABLE: it can't be started. INVALID, LIMIT: the job's args don't fit its command. */
+static enum status start(struct program *p, const struct claimd_context *job, int print_to,
+                         struct err *err)
+{
+    struct words words = {.bytes = BUF_INIT(ARGV_BYTES_MAX)};
+    autobuf struct buf facts = BUF_INIT(ARGV_BYTES_MAX);
+    char *argv[HANDLER_ARGS_MAX + 1] = {NULL};
+    char *env[PROGRAM_ENV_TEXTS + FACTS + 1] = {NULL};
+    json_auto_t *args = json_loadb(job->args, job->args_len, JSON_DECODE_ANY, NULL);
+    size_t n = 0;
+    autoclose int input = args_file(job);
+    enum status st = fill_words(&words, &p->file, args, err);
+    if (st == STATUS_OK) {
+        st = put_facts(&facts, job, err);
+    }
+    if (st == STATUS_OK && input < 0) {
+        st = err_fail_sys(err, STATUS_UNAVAILABLE, errno, "args");
+    }
+    for (size_t i = 0; st == STATUS_OK && i < words.count; i++) {
+        argv[i] = buf_at(&words.bytes) + words.at[i];
+    }
+    for (; st == STATUS_OK && p->env[n] != NULL; n++) {
+        env[n] = p->env[n];
+    }
+    for (size_t at = 0; st == STATUS_OK && at < facts.len; n++) {
+        env[n] = buf_at(&facts) + at;
+        at += strlen(env[n]) + 1;
+    }
+    if (st == STATUS_OK) {
+        st = program_process_start(&p->file, argv, env, input, print_to, &p->process, err);
+    }
+    buf_release(&words.bytes);
+    return st;
+}
+
+/* ---- its run ---- */
+
+struct once {
+    struct turn turn;
+    int printed; /* what its stdout is read from, where the last line is the result; else −1 */
+    struct buf line;   /* the last line that isn't empty, with what may follow it */
+    bool is_line_over; /* it has its end: what follows is another */
+    struct buf result; /* the last one that was said */
+};
+
+static enum status keep(struct buf *b, const char *bytes, size_t len, struct err *err)
+{
+    buf_reset(b);
+    return buf_append(b, bytes, len, err);
+}
+
+static enum status take_line(struct once *o, const struct program_line *line, struct err *err)
+{
+    switch (line->said) {
+    case SAID_HELLO:
+        return err_fail(err, STATUS_INVALID, "the program said a hello, but it runs once");
+    case SAID_RESULT:
+        return keep(&o->result, line->json.at, line->json.len, err);
+    case SAID_END:
+        if (line->end == CLAIMD_DONE && line->json.len > 0) {
+            enum status st = keep(&o->result, line->json.at, line->json.len, err);
+            if (st != STATUS_OK) {
+                return st;
+            }
+        }
+        program_turn_take(&o->turn, line);
+        return STATUS_OK;
+    case SAID_LOG:
+    case SAID_PROGRESS:
+    case SAID_CHECKPOINT:
+        break;
+    }
+    program_turn_take(&o->turn, line);
+    return STATUS_OK;
+}
+
+static enum status take_lines(struct once *o, struct err *err)
+{
+    struct program *p = o->turn.program;
+    for (;;) {
+        struct program_line line;
+        size_t size = 0;
+        enum status st = program_next_line(p, &line, &size, err);
+        if (st == STATUS_NOT_FOUND) {
+            return STATUS_OK;
+        }
+        if (st == STATUS_OK) {
+            st = take_line(o, &line, err);
+        }
+        if (st != STATUS_OK) {
+            return st;
+        }
+        buf_consume(&p->said, size);
+    }
+}
+
+/* More than a pipe holds, and no more at once. OK at its end, too: only the exit counts. */
+static enum status read_lines(struct once *o, struct err *err)
+{
+    struct err end = {0};
+    enum status st = STATUS_OK;
+    for (int i = 0; i < READS_MAX && st == STATUS_OK; i++) {
+        if (program_read(o->turn.program, &end) != STATUS_OK) {
+            return STATUS_OK;
+        }
+        st = take_lines(o, err);
+    }
+    return st;
+}
+
+/* Kept as the log, and its last line, as far as it may be a result. */
+static void take_printed(struct once *o, const char *bytes, size_t len)
+{
+    for (size_t at = 0; at < len; at += RUN_LOG_LINE_MAX) {
+        run_log_append(o->turn.page, bytes + at, len - at);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] == '\n') {
+            o->is_line_over = true;
+            continue;
+        }
+        if (o->is_line_over) {
+            buf_reset(&o->line);
+            o->is_line_over = false;
+        }
+        if (o->line.len < OUTPUT_LINE_MAX &&
+            buf_append_byte(&o->line, bytes[i], NULL) != STATUS_OK) {
+            return;
+        }
+    }
+}
+
+static void read_printed(struct once *o)
+{
+    char bytes[4096];
+    ssize_t n = 0;
+    for (int i = 0; i < READS_MAX && o->printed >= 0; i++) {
+        n = read(o->printed, bytes, sizeof bytes);
+        if (n <= 0) {
+            return;
+        }
+        take_printed(o, bytes, (size_t)n);
+    }
+}
+
+/* JSON as it is, else as a JSON text. */
+static enum claimd_outcome done_with_line(const struct once *o)
+{
+    const char *line = buf_at(&o->line);
+    json_auto_t *value =
+        json_loadb(line, o->line.len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
+    if (o->line.len == 0 || value != NULL) {
+        return claimd_done(o->turn.job, o->line.len == 0 ? NULL : line);
+    }
+    char clean[OUTPUT_LINE_MAX];
+    (void)utf8_clean(line, o->line.len, clean, sizeof clean);
+    json_auto_t *text = json_string(clean);
+    autofree char *json = json_dumps(text, JSON_ENCODE_ANY);
+    return claimd_done(o->turn.job, json);
+}
+
+static void tell_stop(struct once *o)
+{
+    struct turn *t = &o->turn;
+    if (!t->was_told_to_stop && atomic_load(&t->page->should_stop) != 0) {
+        t->was_told_to_stop = true;
+        (void)kill(t->program->process.pid, SIGTERM);
+    }
+}
+
+/* The other end is closed, and all is read: poll() would return at once from now on. */
+static void close_ended(int *fd, short revents)
+{
+    if (*fd >= 0 && (revents & (POLLHUP | POLLERR)) != 0 && (revents & POLLIN) == 0) {
+        close_slot(fd);
+        *fd = -1;
+    }
+}
+
+/* Until the process has ended. */
+static enum status run(struct once *o, struct err *err)
+{
+    struct program *p = o->turn.program;
+    sigset_t none;
+    (void)sigemptyset(&none);
+    bool has_ended = false;
+    while (!has_ended) {
+        struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
+                                  {.fd = p->process.pidfd, .events = POLLIN},
+                                  {.fd = o->printed, .events = POLLIN}};
+        tell_stop(o);
+        if (ppoll(polled, 3, NULL, &none) < 0) {
+            continue; /* EINTR */
+        }
+        has_ended = polled[1].revents != 0;
+        enum status st = read_lines(o, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        read_printed(o);
+        close_ended(&p->process.out, polled[0].revents);
+        close_ended(&o->printed, polled[2].revents);
+    }
+    return STATUS_OK;
+}
+
+static enum claimd_outcome by_exit(struct once *o)
+{
+    const struct claimd_context *job = o->turn.job;
+    const struct handler_file *h = &o->turn.program->file;
+    char how[64];
+    program_process_how(&o->turn.program->process, 0, how, sizeof how);
+    int code = -1;
+    (void)sscanf(how, "exit status %d", &code);
+    enum claimd_outcome outcome = code >= 0 ? h->exit_codes[code & 0xFF] : CLAIMD_RETRY;
+    if (outcome == CLAIMD_DONE && h->result_is_last_line) {
+        return done_with_line(o);
+    }
+    if (outcome == CLAIMD_DONE) {
+        return claimd_done(job, o->result.len > 0 ? buf_at(&o->result) : NULL);
+    }
+    (void)claimd_retry(job, -1, "the program ended: %s", how);
+    return outcome;
+}
+
+enum claimd_outcome program_run_once(struct program *p, const struct claimd_context *job,
+                                     struct runner_page *page)
+{
+    int print[2] = {-1, -1};
+    struct once o = {.turn = {.program = p, .job = job, .page = page},
+                     .line = BUF_INIT(2 * OUTPUT_LINE_MAX),
+                     .result = BUF_INIT(PROGRAM_LINE_MAX)};
+    struct err err = {0};
+    sigset_t before;
+    enum claimd_outcome outcome = CLAIMD_RETRY;
+    program_block_signals(&before);
+    enum status st = STATUS_OK;
+    if (p->file.result_is_last_line && pipe2(print, O_CLOEXEC) != 0) {
+        st = err_fail_sys(&err, STATUS_UNAVAILABLE, errno, "pipe");
+    }
+    if (st == STATUS_OK) {
+        st = start(p, job, print[1], &err);
+    }
+    close_slot(&print[1]);
+    o.printed = print[0];
+    if (st != STATUS_OK) {
+        close_slot(&o.printed);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return st == STATUS_INVALID || st == STATUS_LIMIT ? claimd_fail(job, "%s", err.msg)
+                                                          : claimd_retry(job, -1, "%s", err.msg);
+    }
+    if (o.printed >= 0) {
+        (void)fcntl(o.printed, F_SETFL, O_NONBLOCK);
+    }
+    st = run(&o, &err);
+    if (st != STATUS_OK) {
+        outcome = claimd_retry(job, -1, "%s", err.msg);
+    } else if (o.turn.is_over) {
+        outcome = o.turn.outcome;
+    } else {
+        outcome = by_exit(&o);
+    }
+    program_end(p);
+    close_slot(&o.printed);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    buf_release(&o.line);
+    buf_release(&o.result);
+    return outcome;
+}
