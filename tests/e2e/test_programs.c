@@ -248,9 +248,13 @@ END_TEST
 
 START_TEST(prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything)
 {
-    for (int i = 0; i < 3; i++) {
+    int before = fleet_log_count(&fleet, "claimd-worker", 0, "event=program_ended");
+    for (int i = 1; i <= 3; i++) {
         long long id = enqueue_how("hostile", "late");
         wait_state(id, "completed");
+        ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0, "event=program_ended") ==
+                                 before + i,
+                             SOON_US));
     }
     ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_attempt a JOIN claimd.jobs j ON j.id ="
                     " a.job_id WHERE j.args->>'how' = 'late'");
@@ -372,8 +376,8 @@ START_TEST(prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_no
     ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0,
                                          "event=kind_withdrawn kind=fickle plugin=fickle") == 1,
                          SOON_US));
-    ASSERT_SQL("available 0", "SELECT state || ' ' || attempt FROM claimd.jobs WHERE id = %lld",
-               id);
+    wait_state(id, "available");
+    ASSERT_SQL("0", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fclose(file), 0);

@@ -143,11 +143,12 @@ END_TEST
 
 START_TEST(prog_deep_nesting_ends_in_a_refusal)
 {
+    static const char begin[] = "{\"n\":1,\"result\":";
     static char line[100000];
     struct program_line said;
     struct err err;
     memset(line, '[', sizeof line - 1);
-    memcpy(line, "{\"n\":1,\"result\":", strlen("{\"n\":1,\"result\":"));
+    memcpy(line, begin, sizeof begin - 1);
     ck_assert_int_eq(parse(line, &said, &err), STATUS_INVALID);
 }
 END_TEST

@@ -425,9 +425,11 @@ static void set_version(struct handler_file *h, const char *text, size_t len)
     for (size_t i = 0; h->argv[i] != NULL; i++) {
         struct stat s;
         if (h->argv[i][0] == '/' && stat(h->argv[i], &s) == 0 && S_ISREG(s.st_mode)) {
-            const int64_t marks[] = {of_files, (int64_t)s.st_dev, (int64_t)s.st_ino,
-                                     s.st_mtim.tv_sec, s.st_mtim.tv_nsec};
-            of_files = hash_bytes((const char *)marks, sizeof marks);
+            char marks[128];
+            int size =
+                snprintf(marks, sizeof marks, "%x %ju %ju %jd.%09ld", of_files, (uintmax_t)s.st_dev,
+                         (uintmax_t)s.st_ino, (intmax_t)s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+            of_files = hash_bytes(marks, (size_t)size);
         }
     }
     (void)snprintf(h->version, sizeof h->version, "%08x-%08x", of_text, of_files);
@@ -496,7 +498,7 @@ static enum status read_parts(struct handler_file *h, struct err *err)
 enum status handler_file_read(int fd, const char *file, const struct plugin_owners *owners,
                               struct handler_file *ret, struct err *err)
 {
-    autofree char *text = malloc(FILE_BYTES_MAX);
+    autofree char *text = calloc(1, FILE_BYTES_MAX);
     size_t len = 0;
     *ret = (struct handler_file){.root = NULL};
     enum status st = set_name(ret, file, err);

@@ -70,7 +70,7 @@ static int64_t feeding_us(void)
     return took_us[ARRAY_COUNT(took_us) / 2];
 }
 
-#define ROUNDS 5
+#define ROUNDS 10
 
 /* In one round of a few, since other work of the machine delays both; by half at least, which
  * chance does not bring about. */
