@@ -160,7 +160,14 @@ enum status program_flush(struct program *p, struct err *err)
     return STATUS_OK;
 }
 
-/* NOT_FOUND: nothing is there now. UNAVAILABLE: it has closed its end. */
+enum status program_check_alive(const struct program *p, int wait_ms, struct err *err)
+{
+    struct program_exit end;
+    return program_process_ended(&p->process, wait_ms, &end)
+               ? err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", end.how)
+               : STATUS_OK;
+}
+
 enum status program_read(struct program *p, struct err *err)
 {
     enum status st = buf_reserve(&p->said, PROGRAM_READ_BYTES, err);
@@ -172,19 +179,19 @@ enum status program_read(struct program *p, struct err *err)
         return STATUS_NOT_FOUND;
     }
     if (n == 0) {
-        char how[64];
-        program_process_how(&p->process, PROGRAM_END_WAIT_MS, how, sizeof how);
-        return how[0] != '\0'
-                   ? err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how)
-                   : err_fail(err, STATUS_UNAVAILABLE, "the program closed its descriptor 4");
+        st = program_check_alive(p, PROGRAM_END_WAIT_MS, err);
+        if (st != STATUS_OK) {
+            return st;
+        }
+        return err_fail(err, STATUS_UNAVAILABLE, "the program closed its descriptor 4");
     }
     buf_grew(&p->said, (size_t)n);
     return STATUS_OK;
 }
 
 /* NOT_FOUND: there is no whole line. Consume *ret_size octets when done with it. */
-enum status program_next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
-                              struct err *err)
+static enum status next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
+                             struct err *err)
 {
     const char *begin = buf_at(&p->said);
     const char *end = p->said.len == 0 ? NULL : memchr(begin, '\n', p->said.len);
@@ -202,6 +209,25 @@ enum status program_next_line(const struct program *p, struct program_line *ret,
         err_prefix(err, "the program said");
     }
     return st;
+}
+
+enum status program_take_lines(struct program *p, program_line_fn *take, void *ctx, struct err *err)
+{
+    for (;;) {
+        struct program_line line;
+        size_t size = 0;
+        enum status st = next_line(p, &line, &size, err);
+        if (st == STATUS_NOT_FOUND) {
+            return STATUS_OK;
+        }
+        if (st == STATUS_OK) {
+            st = take(ctx, &line, err);
+        }
+        if (st != STATUS_OK) {
+            return st;
+        }
+        buf_consume(&p->said, size);
+    }
 }
 
 /* ---- its start ---- */
@@ -233,7 +259,7 @@ static enum status await_hello(struct program *p, struct runner_page *page, stru
     struct program_line line;
     size_t size = 0;
     for (;;) {
-        enum status st = program_next_line(p, &line, &size, err);
+        enum status st = next_line(p, &line, &size, err);
         if (st == STATUS_OK) {
             st = take_hello(p, &line, err);
             buf_consume(&p->said, size);
@@ -252,9 +278,7 @@ static enum status await_hello(struct program *p, struct runner_page *page, stru
         atomic_fetch_add(&page->loaded, 1); /* the worker sees that we get on */
         st = program_read(p, err);
         if (st == STATUS_NOT_FOUND && polled[1].revents != 0) {
-            char how[64];
-            program_process_how(&p->process, 0, how, sizeof how);
-            st = err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how);
+            st = program_check_alive(p, 0, err);
         }
         if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
             err_prefix(err, "before its hello");
@@ -312,38 +336,23 @@ enum status program_take_late(struct program *p, const struct program_line *line
     return STATUS_OK;
 }
 
-static enum status take_late_lines(struct program *p, struct err *err)
+static enum status take_late(void *ctx, const struct program_line *line, struct err *err)
 {
-    for (;;) {
-        struct program_line line;
-        size_t size = 0;
-        enum status st = program_next_line(p, &line, &size, err);
-        if (st == STATUS_NOT_FOUND) {
-            return STATUS_OK;
-        }
-        if (st == STATUS_OK) {
-            st = program_take_late(p, &line, err);
-        }
-        if (st != STATUS_OK) {
-            return st;
-        }
-        buf_consume(&p->said, size);
-    }
+    return program_take_late(ctx, line, err);
 }
 
 /* It costs nobody's attempt; the next job starts another. */
 static void look_between(struct program *p)
 {
     struct err err = {0};
-    char how[64];
+    struct err end = {0};
     enum status st = program_read(p, &err);
     if (st == STATUS_OK) {
-        st = take_late_lines(p, &err);
+        st = program_take_lines(p, take_late, p, &err);
     }
-    program_process_how(&p->process, 0, how, sizeof how);
-    if (how[0] != '\0') {
-        err = (struct err){0};
-        st = err_fail(&err, STATUS_UNAVAILABLE, "the program ended: %s", how);
+    if (program_check_alive(p, 0, &end) != STATUS_OK) {
+        st = end.status;
+        err = end;
     }
     if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
         log_warn("program_ended", LOG_TEXT("file", p->file.file), LOG_TEXT("err", err.msg),

@@ -49,9 +49,13 @@ void program_block_signals(sigset_t *ret_before);
 enum status program_flush(struct program *p, struct err *err) MUST_USE;
 /* NOT_FOUND: nothing is there now. UNAVAILABLE: it has closed its end. */
 enum status program_read(struct program *p, struct err *err) MUST_USE;
-/* NOT_FOUND: there is no whole line. Consume *ret_size octets when done with it. */
-enum status program_next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
-                              struct err *err) MUST_USE;
+/* INVALID: the line breaks the protocol. */
+typedef enum status program_line_fn(void *ctx, const struct program_line *line, struct err *err);
+/* Takes all whole lines that were read, up to one that breaks the protocol. */
+enum status program_take_lines(struct program *p, program_line_fn *take, void *ctx,
+                               struct err *err) MUST_USE;
+/* UNAVAILABLE: its process has ended, or does within `wait_ms`; err says how. */
+enum status program_check_alive(const struct program *p, int wait_ms, struct err *err) MUST_USE;
 /* About a run that is over: dropped; INVALID where it breaks the protocol. */
 enum status program_take_late(struct program *p, const struct program_line *line,
                               struct err *err) MUST_USE;
@@ -60,6 +64,8 @@ enum status program_take_late(struct program *p, const struct program_line *line
 void program_end(struct program *p);
 
 /* ---- program_turn.c ---- */
+/* Octets of the run's log, as they are. */
+void program_turn_log(const struct turn *t, const char *bytes, size_t len);
 /* What it says of the present run: log, progress, checkpoint or end. */
 void program_turn_take(struct turn *t, const struct program_line *line);
 enum claimd_outcome program_handle(const struct claimd_context *job);

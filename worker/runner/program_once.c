@@ -4,7 +4,6 @@
  * and on stdin, the outcome by its exit code. Its end ends the attempt only, not the runner. */
 #include "base/clock.h"
 #include "base/parse.h"
-#include "worker/run_log.h"
 #include "worker/runner/program_internal.h"
 
 #include <ctype.h>
@@ -185,8 +184,9 @@ static enum status keep(struct buf *b, const char *bytes, size_t len, struct err
     return buf_append(b, bytes, len, err);
 }
 
-static enum status take_line(struct once *o, const struct program_line *line, struct err *err)
+static enum status take_line(void *ctx, const struct program_line *line, struct err *err)
 {
+    struct once *o = ctx;
     switch (line->said) {
     case SAID_HELLO:
         return err_fail(err, STATUS_INVALID, "the program said a hello, but it runs once");
@@ -210,26 +210,6 @@ static enum status take_line(struct once *o, const struct program_line *line, st
     return STATUS_OK;
 }
 
-static enum status take_lines(struct once *o, struct err *err)
-{
-    struct program *p = o->turn.program;
-    for (;;) {
-        struct program_line line;
-        size_t size = 0;
-        enum status st = program_next_line(p, &line, &size, err);
-        if (st == STATUS_NOT_FOUND) {
-            return STATUS_OK;
-        }
-        if (st == STATUS_OK) {
-            st = take_line(o, &line, err);
-        }
-        if (st != STATUS_OK) {
-            return st;
-        }
-        buf_consume(&p->said, size);
-    }
-}
-
 /* More than a pipe holds, and no more at once. OK at its end, too: only the exit counts. */
 static enum status read_lines(struct once *o, struct err *err)
 {
@@ -239,7 +219,7 @@ static enum status read_lines(struct once *o, struct err *err)
         if (program_read(o->turn.program, &end) != STATUS_OK) {
             return STATUS_OK;
         }
-        st = take_lines(o, err);
+        st = program_take_lines(o->turn.program, take_line, o, err);
     }
     return st;
 }
@@ -247,9 +227,7 @@ static enum status read_lines(struct once *o, struct err *err)
 /* Kept as the log, and its last line, as far as it may be a result. */
 static void take_printed(struct once *o, const char *bytes, size_t len)
 {
-    for (size_t at = 0; at < len; at += RUN_LOG_LINE_MAX) {
-        run_log_append(o->turn.page, bytes + at, len - at);
-    }
+    program_turn_log(&o->turn, bytes, len);
     for (size_t i = 0; i < len; i++) {
         if (bytes[i] == '\n') {
             o->is_line_over = true;
@@ -344,18 +322,17 @@ static enum claimd_outcome by_exit(struct once *o)
 {
     const struct claimd_context *job = o->turn.job;
     const struct handler_file *h = &o->turn.program->file;
-    char how[64];
-    program_process_how(&o->turn.program->process, 0, how, sizeof how);
-    int code = -1;
-    (void)sscanf(how, "exit status %d", &code);
-    enum claimd_outcome outcome = code >= 0 ? h->exit_codes[code & 0xFF] : CLAIMD_RETRY;
+    struct program_exit end = {.exit_code = -1};
+    (void)program_process_ended(&o->turn.program->process, 0, &end);
+    enum claimd_outcome outcome =
+        end.exit_code >= 0 ? h->exit_codes[end.exit_code & 0xFF] : CLAIMD_RETRY;
     if (outcome == CLAIMD_DONE && h->result_is_last_line) {
         return done_with_line(o);
     }
     if (outcome == CLAIMD_DONE) {
         return claimd_done(job, o->result.len > 0 ? buf_at(&o->result) : NULL);
     }
-    (void)claimd_retry(job, -1, "the program ended: %s", how);
+    (void)claimd_retry(job, -1, "the program ended: %s", end.how);
     return outcome;
 }
 

@@ -191,19 +191,20 @@ void program_process_end(struct program_process *p)
     *p = (struct program_process){.pidfd = -1, .in = -1, .out = -1};
 }
 
-void program_process_how(const struct program_process *p, int wait_ms, char *ret_text, size_t size)
+bool program_process_ended(const struct program_process *p, int wait_ms, struct program_exit *ret)
 {
     struct pollfd polled = {.fd = p->pidfd, .events = POLLIN};
     siginfo_t info = {.si_pid = 0};
-    ret_text[0] = '\0';
     if (poll(&polled, 1, wait_ms) <= 0 ||
         waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
-        return;
+        return false;
     }
-    if (info.si_code == CLD_EXITED) {
-        (void)snprintf(ret_text, size, "exit status %d", info.si_status);
-        return;
+    ret->exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
+    if (ret->exit_code >= 0) {
+        (void)snprintf(ret->how, sizeof ret->how, "exit status %d", ret->exit_code);
+        return true;
     }
     const char *name = sigabbrev_np(info.si_status);
-    (void)snprintf(ret_text, size, "SIG%s", name == NULL ? "?" : name);
+    (void)snprintf(ret->how, sizeof ret->how, "SIG%s", name == NULL ? "?" : name);
+    return true;
 }

@@ -29,7 +29,12 @@ enum status program_process_start(const struct handler_file *h, char *const *arg
 /* Kills and reaps it, and closes what it has. Its children are left. */
 void program_process_end(struct program_process *p);
 
-/* How it ended: "exit status 3", "SIGSEGV". Waits for that, at most `wait_ms`; "" = it lives. */
-void program_process_how(const struct program_process *p, int wait_ms, char *ret_text, size_t size);
+struct program_exit {
+    int exit_code; /* −1: a signal ended it */
+    char how[32];  /* "exit status 3", "SIGSEGV" */
+};
+
+/* Waits for its end, at most `wait_ms`. False: it lives. */
+bool program_process_ended(const struct program_process *p, int wait_ms, struct program_exit *ret);
 
 #endif

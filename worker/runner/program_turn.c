@@ -44,10 +44,10 @@ static enum status tell_stop(struct turn *t, struct err *err)
     return st;
 }
 
-static void log_text(const struct turn *t, const char *text, size_t len)
+void program_turn_log(const struct turn *t, const char *bytes, size_t len)
 {
     for (size_t at = 0; at < len; at += RUN_LOG_LINE_MAX) {
-        run_log_append(t->page, text + at, len - at);
+        run_log_append(t->page, bytes + at, len - at);
     }
 }
 
@@ -56,14 +56,14 @@ static void take_log(const struct turn *t, struct json_span text)
     char line[PROGRAM_LOG_LINE_MAX + 1];
     size_t len = json_text(text, line, sizeof line);
     line[len] = '\n'; /* over the NUL */
-    log_text(t, line, len + 1);
+    program_turn_log(t, line, len + 1);
 }
 
 static void refuse(const struct turn *t, const char *what)
 {
     char note[64];
     int len = snprintf(note, sizeof note, "claimd: the %s was refused\n", what);
-    log_text(t, note, (size_t)len);
+    program_turn_log(t, note, (size_t)len);
 }
 
 static void take_progress(const struct turn *t, const struct program_line *line)
@@ -113,8 +113,9 @@ void program_turn_take(struct turn *t, const struct program_line *line)
     }
 }
 
-static enum status take_line(struct turn *t, const struct program_line *line, struct err *err)
+static enum status take_line(void *ctx, const struct program_line *line, struct err *err)
 {
+    struct turn *t = ctx;
     struct program *p = t->program;
     if (line->said == SAID_HELLO || line->said == SAID_RESULT || line->n < 1 || line->n > p->n) {
         return err_fail(err, STATUS_INVALID,
@@ -127,31 +128,11 @@ static enum status take_line(struct turn *t, const struct program_line *line, st
     return STATUS_OK;
 }
 
-static enum status take_lines(struct turn *t, struct err *err)
-{
-    for (;;) {
-        struct program_line line;
-        size_t size = 0;
-        enum status st = program_next_line(t->program, &line, &size, err);
-        if (st == STATUS_NOT_FOUND) {
-            return STATUS_OK;
-        }
-        if (st == STATUS_OK) {
-            st = take_line(t, &line, err);
-        }
-        if (st != STATUS_OK) {
-            return st;
-        }
-        buf_consume(&t->program->said, size);
-    }
-}
-
 /* A program that has its job may close the pipe, which would only bring it a stop. */
 static enum status send_to(struct turn *t, struct err *err)
 {
     struct program *p = t->program;
     struct err why = {0};
-    char how[64];
     enum status st = program_flush(p, &why);
     t->was_sent = t->was_sent || p->to.len == 0;
     if (st == STATUS_OK) {
@@ -161,9 +142,11 @@ static enum status send_to(struct turn *t, struct err *err)
     if (t->was_sent) {
         return STATUS_OK;
     }
-    program_process_how(&p->process, PROGRAM_END_WAIT_MS, how, sizeof how);
-    return how[0] != '\0' ? err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how)
-                          : err_fail(err, STATUS_UNAVAILABLE, "%s", why.msg);
+    st = program_check_alive(p, PROGRAM_END_WAIT_MS, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return err_fail(err, STATUS_UNAVAILABLE, "%s", why.msg);
 }
 
 /* A SIGTERM of the worker is let in only while this waits. */
@@ -187,12 +170,10 @@ static enum status go_on(struct turn *t, struct err *err)
     }
     st = program_read(p, err);
     if (st == STATUS_OK) {
-        return take_lines(t, err);
+        return program_take_lines(p, take_line, t, err);
     }
-    if (st == STATUS_NOT_FOUND && polled[1].revents != 0) { /* somebody else has its pipe */
-        char how[64];
-        program_process_how(&p->process, 0, how, sizeof how);
-        return err_fail(err, STATUS_UNAVAILABLE, "the program ended: %s", how);
+    if (st == STATUS_NOT_FOUND && polled[1].revents != 0) { /* another process holds its pipe */
+        return program_check_alive(p, 0, err);
     }
     return st == STATUS_NOT_FOUND ? STATUS_OK : st;
 }
