@@ -34,6 +34,7 @@ struct turn {
     struct runner_page *page;
     bool was_sent;
     bool was_told_to_stop;
+    bool was_signalled;
     bool is_over;
     enum claimd_outcome outcome;
 };

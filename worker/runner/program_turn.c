@@ -37,11 +37,17 @@ static enum status tell_stop(struct turn *t, struct err *err)
         return STATUS_OK;
     }
     t->was_told_to_stop = true;
-    enum status st = program_line_put_stop(&p->to, p->n, stop_reason(t), err);
-    if (st == STATUS_OK && p->takes_sigterm) {
+    return program_line_put_stop(&p->to, p->n, stop_reason(t), err);
+}
+
+/* Once the stop is in its pipe: it looks there for the reason. */
+static void send_sigterm(struct turn *t)
+{
+    struct program *p = t->program;
+    if (t->was_told_to_stop && !t->was_signalled && p->takes_sigterm && p->to.len == 0) {
+        t->was_signalled = true;
         (void)kill(p->process.pid, SIGTERM);
     }
-    return st;
 }
 
 void program_turn_log(const struct turn *t, const char *bytes, size_t len)
@@ -161,6 +167,7 @@ static enum status go_on(struct turn *t, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    send_sigterm(t);
     struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
                               {.fd = p->process.pidfd, .events = POLLIN},
                               {.fd = p->to.len > 0 ? p->process.in : -1, .events = POLLOUT}};
