@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,4 +39,22 @@ bool proc_stat(pid_t pid, struct proc_stat *ret)
     ret->reaped_us = (int64_t)(ticks[2] + ticks[3]) * us_per_tick;
     ret->rss_bytes = (int64_t)pages * sysconf(_SC_PAGESIZE);
     return true;
+}
+
+size_t proc_each_child(bool (*call)(void *ctx, pid_t child), void *ctx)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *list = fopen(path, "re");
+    if (list == NULL) {
+        return 0;
+    }
+    size_t count = 0;
+    char word[16];
+    while (fscanf(list, "%15s", word) == 1) {
+        pid_t child = (pid_t)strtol(word, NULL, 10);
+        count += child > 1 && call(ctx, child);
+    }
+    (void)fclose(list);
+    return count;
 }

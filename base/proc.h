@@ -5,6 +5,7 @@
 #define CLAIMD_BASE_PROC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,5 +19,9 @@ struct proc_stat {
 
 /* False: there is no such process. */
 bool proc_stat(pid_t pid, struct proc_stat *ret);
+
+/* Calls for each child of this process' first thread, zombies too, and returns how often that was
+ * true. Which are listed while some end is not certain: a later call finds the rest. */
+size_t proc_each_child(bool (*call)(void *ctx, pid_t child), void *ctx);
 
 #endif

@@ -2,10 +2,10 @@
 #include "worker/orphans.h"
 
 #include "base/clock.h"
+#include "base/proc.h"
 #include "worker/worker.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -33,40 +33,28 @@ static bool is_runner(const struct worker *w, pid_t pid)
     return false;
 }
 
-/* Returns how many there were. */
-static size_t end_listed(const struct worker *w)
+static bool end_orphan(void *worker, pid_t child)
 {
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *list = fopen(path, "re");
-    size_t count = 0;
-    char word[16];
-    while (list != NULL && fscanf(list, "%15s", word) == 1) {
-        pid_t child = (pid_t)strtol(word, NULL, 10);
-        if (child > 1 && !is_runner(w, child)) {
-            (void)kill(child, SIGKILL);
-            (void)waitpid(child, NULL, WNOHANG);
-            count++;
-        }
+    if (is_runner(worker, child)) {
+        return false;
     }
-    if (list != NULL) {
-        (void)fclose(list);
-    }
-    return count;
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, WNOHANG);
+    return true;
 }
 
 void orphans_tick(struct worker *w, int64_t now_us)
 {
     if (now_us >= w->orphans_at_us) {
         w->orphans_at_us = now_us + LOOK_US;
-        (void)end_listed(w);
+        (void)proc_each_child(end_orphan, w);
     }
 }
 
 void orphans_end_all(void)
 {
     const struct timespec pause = {.tv_nsec = END_PAUSE_MS * 1000000L};
-    for (int round = 0; round < END_ROUNDS && end_listed(NULL) > 0; round++) {
+    for (int round = 0; round < END_ROUNDS && proc_each_child(end_orphan, NULL) > 0; round++) {
         (void)nanosleep(&pause, NULL);
     }
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/runner/process_state.h"
 
+#include "base/proc.h"
+
 #include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -40,36 +41,16 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Calls for each child that the kernel lists, unless it is kept; returns for how many. */
-static int for_children(bool (*keeps)(pid_t child), void (*call)(pid_t child))
+/* `keeps` is a pointer to the function: children that may be there; NULL = none. */
+static bool is_stray(void *keeps, pid_t child)
 {
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *list = fopen(path, "re");
-    if (list == NULL) {
-        return 0;
-    }
-    int count = 0;
-    char word[16];
-    while (fscanf(list, "%15s", word) == 1) {
-        pid_t child = (pid_t)strtol(word, NULL, 10);
-        if (child > 1 && (keeps == NULL || !keeps(child))) {
-            count++;
-            call(child);
-        }
-    }
-    (void)fclose(list);
-    return count;
-}
-
-static void look(pid_t child)
-{
-    (void)child;
+    bool (*const *is_kept)(pid_t) = keeps;
+    return *is_kept == NULL || !(*is_kept)(child);
 }
 
 static bool has_strays(bool (*keeps)(pid_t child))
 {
-    return has_children() && (keeps == NULL || for_children(keeps, look) > 0);
+    return has_children() && (keeps == NULL || proc_each_child(is_stray, &keeps) > 0);
 }
 
 static bool signals_changed(const struct process_state *clean)
@@ -155,18 +136,22 @@ const char *process_state_change(const struct process_state *clean)
     return NULL;
 }
 
-static void end_child(pid_t child)
+static bool end_stray(void *keeps, pid_t child)
 {
+    if (!is_stray(keeps, child)) {
+        return false;
+    }
     if (kill(child, SIGKILL) == 0) {
         (void)waitpid(child, NULL, 0); /* not -1: a child adopted just now may live on */
     }
+    return true;
 }
 
 void process_state_end_children(bool (*keeps)(pid_t child))
 {
     /* We adopt the grandchildren (PR_SET_CHILD_SUBREAPER), so each round ends one generation. */
     for (int round = 0; round < END_ROUNDS_MAX && has_children(); round++) {
-        if (for_children(keeps, end_child) == 0) {
+        if (proc_each_child(end_stray, &keeps) == 0) {
             return;
         }
     }
