@@ -43,24 +43,35 @@ static _Noreturn void refuse(const char *option, const struct err *err)
     leave(EXIT_USAGE);
 }
 
+static void add_file(const char *option, const char *ret_list[PLUGINS_MAX], size_t *count)
+{
+    struct err err = {0};
+    if (*count == PLUGINS_MAX) {
+        (void)err_fail(&err, STATUS_LIMIT, "more than %d files", PLUGINS_MAX);
+        refuse(option, &err);
+    }
+    ret_list[(*count)++] = optarg;
+}
+
+static const struct option OPTIONS[] = {{"parent", required_argument, NULL, 'p'},
+                                        {"plugins", required_argument, NULL, 'd'},
+                                        {"owners", required_argument, NULL, 'o'},
+                                        {"without", required_argument, NULL, 'w'},
+                                        {"handlers", required_argument, NULL, 'H'},
+                                        {"start", required_argument, NULL, 's'},
+                                        {"list", no_argument, NULL, 'l'},
+                                        {"log-json", no_argument, NULL, 'j'},
+                                        {"version", no_argument, NULL, 'v'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
+
 static struct options parse_options(int argc, char **argv)
 {
-    static const struct option known[] = {{"parent", required_argument, NULL, 'p'},
-                                          {"plugins", required_argument, NULL, 'd'},
-                                          {"owners", required_argument, NULL, 'o'},
-                                          {"without", required_argument, NULL, 'w'},
-                                          {"handlers", required_argument, NULL, 'H'},
-                                          {"start", required_argument, NULL, 's'},
-                                          {"list", no_argument, NULL, 'l'},
-                                          {"log-json", no_argument, NULL, 'j'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     struct options o = {0};
     struct err err = {0};
     int64_t number = 0;
     int c = 0;
-    while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
         switch (c) {
         case 'p':
             if (parse_i64(optarg, strlen(optarg), 1, INT32_MAX, &number, &err) != STATUS_OK) {
@@ -77,21 +88,13 @@ static struct options parse_options(int argc, char **argv)
             }
             break;
         case 'w':
-            if (o.plugins.without_count == ARRAY_COUNT(o.plugins.without)) {
-                (void)err_fail(&err, STATUS_LIMIT, "more than %d files", PLUGINS_MAX);
-                refuse("--without", &err);
-            }
-            o.plugins.without[o.plugins.without_count++] = optarg;
+            add_file("--without", o.plugins.without, &o.plugins.without_count);
             break;
         case 'H':
             o.plugins.handlers = optarg;
             break;
         case 's':
-            if (o.plugins.doubtful_count == ARRAY_COUNT(o.plugins.doubtful)) {
-                (void)err_fail(&err, STATUS_LIMIT, "more than %d files", PLUGINS_MAX);
-                refuse("--start", &err);
-            }
-            o.plugins.doubtful[o.plugins.doubtful_count++] = optarg;
+            add_file("--start", o.plugins.doubtful, &o.plugins.doubtful_count);
             break;
         case 'l':
             o.list = true;
