@@ -127,8 +127,9 @@ static void doubt(struct kinds_book *b, const char *file)
 {
     size_t len = file == NULL ? 0 : strlen(file);
     struct slot_without *d = &b->doubtful;
-    if (len > 5 && len < RUNNER_FILE_SIZE && strcmp(file + len - 5, ".json") == 0 &&
-        d->count < SLOT_WITHOUT_MAX) {
+    size_t suffix = strlen(RUNNER_HANDLER_SUFFIX);
+    if (len > suffix && len < RUNNER_FILE_SIZE &&
+        strcmp(file + len - suffix, RUNNER_HANDLER_SUFFIX) == 0 && d->count < SLOT_WITHOUT_MAX) {
         memcpy(d->files[d->count++], file, len + 1);
     }
 }

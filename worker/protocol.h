@@ -31,6 +31,7 @@
 #define RUNNER_DEPTH 64 /* jobs that a runner has been sent and has not answered, at most */
 #define RUNNER_RING_BYTES ((size_t)128 << 10) /* a power of two */
 #define RUNNER_FILE_SIZE 256                  /* of a file's name */
+#define RUNNER_HANDLER_SUFFIX ".json"         /* of a handler file; of a plugin: ".so" */
 #define RUNNER_LOG_BYTES (2 * JOB_LOG_TAIL_MAX)
 #define RUNNER_OUTPUT_BYTES 4096
 #define RUNNER_REASON_SIZE 256

@@ -4,13 +4,13 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/parse.h"
+#include "worker/protocol.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #define FILE_BYTES_MAX ((size_t)256 << 10)
-#define SUFFIX ".json"
 #define START_MS_DEFAULT 30000
 #define MEMORY_MIN ((int64_t)16 << 20)
 #define MEMORY_MAX ((int64_t)1 << 50)
@@ -437,7 +437,7 @@ static void set_version(struct handler_file *h, const char *text, size_t len)
 
 static enum status set_name(struct handler_file *h, const char *file, struct err *err)
 {
-    size_t len = strlen(file) - strlen(SUFFIX);
+    size_t len = strlen(file) - strlen(RUNNER_HANDLER_SUFFIX);
     (void)snprintf(h->file, sizeof h->file, "%s", file);
     if (len > JOB_NAME_MAX) {
         return err_fail(err, STATUS_INVALID, "its name is longer than %d characters", JOB_NAME_MAX);
@@ -505,11 +505,8 @@ enum status handler_file_read(int fd, const char *file, const struct plugin_owne
     if (st != STATUS_OK) {
         return st;
     }
-    struct stat s;
-    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) {
-        return err_fail(err, STATUS_INVALID, "not a regular file");
-    }
-    st = plugin_owner_check(fd, owners, err);
+    off_t size = 0;
+    st = plugin_regular_check(fd, owners, &size, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -86,7 +86,8 @@ enum status plugin_owner_check(int fd, const struct plugin_owners *owners, struc
     return check_owner(&s, owners, err);
 }
 
-enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err)
+enum status plugin_regular_check(int fd, const struct plugin_owners *owners, off_t *ret_size,
+                                 struct err *err)
 {
     struct stat s;
     if (fstat(fd, &s) != 0) {
@@ -95,11 +96,18 @@ enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct
     if (!S_ISREG(s.st_mode)) {
         return err_fail(err, STATUS_INVALID, "not a regular file");
     }
-    enum status st = check_owner(&s, owners, err);
+    *ret_size = s.st_size;
+    return check_owner(&s, owners, err);
+}
+
+enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err)
+{
+    off_t size = 0;
+    enum status st = plugin_regular_check(fd, owners, &size, err);
     if (st != STATUS_OK) {
         return st;
     }
-    return elf_check(fd, s.st_size, err);
+    return elf_check(fd, size, err);
 }
 
 /* The data symbol and how many bytes the file gave it, so that nothing behind it is read. */

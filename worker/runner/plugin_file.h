@@ -29,6 +29,10 @@ enum status plugin_owners_parse(const char *text, struct plugin_owners *ret,
  * UNAVAILABLE. No code of the file has run. */
 enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err) MUST_USE;
 
+/* All of that but what is in it. */
+enum status plugin_regular_check(int fd, const struct plugin_owners *owners, off_t *ret_size,
+                                 struct err *err) MUST_USE;
+
 /* Owner and mode as for a file, of whatever it is. */
 enum status plugin_owner_check(int fd, const struct plugin_owners *owners,
                                struct err *err) MUST_USE;

@@ -77,17 +77,27 @@ static void say_loading(struct runner_page *page, const char *file)
     }
 }
 
+static enum status open_entry(int directory, const char *file, int *ret_fd, struct err *err)
+{
+    *ret_fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (*ret_fd < 0 && errno == ELOOP) {
+        return err_fail(err, STATUS_INVALID, "a symbolic link");
+    }
+    if (*ret_fd < 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "open");
+    }
+    return STATUS_OK;
+}
+
 static enum status open_file(const struct plugin_set *set, int directory, const char *file,
                              int *ret_fd, struct err *err)
 {
-    int fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && errno == ELOOP) {
-        return err_fail(err, STATUS_INVALID, "a symbolic link");
+    int fd = -1;
+    enum status st = open_entry(directory, file, &fd, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    if (fd < 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "open");
-    }
-    enum status st = plugin_file_check(fd, &set->owners, err);
+    st = plugin_file_check(fd, &set->owners, err);
     if (st != STATUS_OK) {
         (void)close(fd);
         return st;
@@ -112,7 +122,7 @@ static int is_plugin_file(const struct dirent *entry)
 
 static int is_handler_file(const struct dirent *entry)
 {
-    return ends_with(entry, ".json");
+    return ends_with(entry, RUNNER_HANDLER_SUFFIX);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -259,11 +269,12 @@ static enum status load_handler(struct plugin_set *set, int directory, const cha
                                 struct err *err)
 {
     struct handler_file h;
-    autoclose int fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "open");
+    autoclose int fd = -1;
+    enum status st = open_entry(directory, file, &fd, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    enum status st = handler_file_read(fd, file, &set->owners, &h, err);
+    st = handler_file_read(fd, file, &set->owners, &h, err);
     if (st != STATUS_OK) {
         return st;
     }
