@@ -171,13 +171,8 @@ static void begin(json_t *job)
 
 static const char *outcome(const struct turn *t, const struct slot_run *run)
 {
-    static const char *const said[] = {[CLAIMD_DONE] = "done",
-                                       [CLAIMD_RETRY] = "retry",
-                                       [CLAIMD_FAIL] = "fail",
-                                       [CLAIMD_SNOOZE] = "snooze",
-                                       [CLAIMD_CANCEL] = "cancel"};
     if (run->end == RUN_END_SAID) {
-        return said[run->result->outcome];
+        return outcome_names[run->result->outcome];
     }
     if (run->end == RUN_END_NOT_STARTED) {
         return "not_started";

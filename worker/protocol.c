@@ -5,6 +5,22 @@
 
 #include <assert.h>
 
+const char *const outcome_names[CLAIMD_OUTCOME_LAST + 1] = {[CLAIMD_DONE] = "done",
+                                                            [CLAIMD_RETRY] = "retry",
+                                                            [CLAIMD_FAIL] = "fail",
+                                                            [CLAIMD_SNOOZE] = "snooze",
+                                                            [CLAIMD_CANCEL] = "cancel"};
+
+int outcome_named(const char *name, size_t len)
+{
+    int outcome = CLAIMD_OUTCOME_LAST;
+    while (outcome > 0 && (strlen(outcome_names[outcome]) != len ||
+                           memcmp(outcome_names[outcome], name, len) != 0)) {
+        outcome--;
+    }
+    return outcome;
+}
+
 static_assert(sizeof(struct runner_page) <= RUNNER_PAGE_SIZE, "the page holds the struct");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "a lock inside an atomic would not work between processes");

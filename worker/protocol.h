@@ -140,6 +140,11 @@ struct job_frame {
     size_t predecessors_len;
 };
 
+/* What a handler said, as handler files and programs write it ("done", "retry", …), by enum
+ * claimd_outcome. The other way round 0 is no outcome. */
+extern const char *const outcome_names[CLAIMD_OUTCOME_LAST + 1];
+int outcome_named(const char *name, size_t len);
+
 #define RESULT_UNSERVED 255 /* no plugin of this runner serves the kind: no handler was called */
 
 struct result_frame {

@@ -408,6 +408,17 @@ START_TEST(G5_whatever_a_runner_says_of_its_log_the_tail_is_bounded)
 }
 END_TEST
 
+START_TEST(prog_every_outcome_has_a_name_and_is_found_by_it)
+{
+    for (int i = CLAIMD_DONE; i <= CLAIMD_OUTCOME_LAST; i++) {
+        ck_assert_ptr_nonnull(outcome_names[i]);
+        ck_assert_int_eq(outcome_named(outcome_names[i], strlen(outcome_names[i])), i);
+    }
+    ck_assert_int_eq(outcome_named("don", 3), 0);
+    ck_assert_int_eq(outcome_named("", 0), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("protocol");
@@ -424,6 +435,7 @@ int main(void)
     tcase_add_test(tc, G5_mutated_frames_are_refused_or_stay_inside_their_bytes);
     tcase_add_test(tc, G5_fields_out_of_range_are_refused);
     tcase_add_loop_test(tc, a_nudge_says_whether_its_runner_leaves, 0, 2);
+    tcase_add_test(tc, prog_every_outcome_has_a_name_and_is_found_by_it);
     suite_add_tcase(suite, tc);
     TCase *ring = tcase_create("ring");
     tcase_add_test(ring, what_is_put_into_the_ring_comes_out_in_order_all_the_way_round);

@@ -230,25 +230,15 @@ static enum status read_command(struct handler_file *h, struct err *err)
 static enum status read_exit_code(struct handler_file *h, const char *key, const char *outcome,
                                   struct err *err)
 {
-    static const struct {
-        const char *name;
-        enum claimd_outcome outcome;
-    } outcomes[] = {{"done", CLAIMD_DONE},
-                    {"retry", CLAIMD_RETRY},
-                    {"fail", CLAIMD_FAIL},
-                    {"snooze", CLAIMD_SNOOZE},
-                    {"cancel", CLAIMD_CANCEL}};
     int64_t code = 0;
-    if (parse_i64(key, strlen(key), 0, 255, &code, NULL) == STATUS_OK && outcome != NULL) {
-        for (size_t i = 0; i < ARRAY_COUNT(outcomes); i++) {
-            if (strcmp(outcome, outcomes[i].name) == 0) {
-                h->exit_codes[code] = outcomes[i].outcome;
-                return STATUS_OK;
-            }
-        }
+    int named = outcome == NULL ? 0 : outcome_named(outcome, strlen(outcome));
+    if (named == 0 || parse_i64(key, strlen(key), 0, 255, &code, NULL) != STATUS_OK) {
+        return err_fail(err, STATUS_INVALID,
+                        "exit_codes.%.64s: wanted 0…255 and done, retry, fail, snooze or cancel",
+                        key);
     }
-    return err_fail(err, STATUS_INVALID,
-                    "exit_codes.%.64s: wanted 0…255 and done, retry, fail, snooze or cancel", key);
+    h->exit_codes[code] = (enum claimd_outcome)named;
+    return STATUS_OK;
 }
 
 static enum status read_exit_codes(struct handler_file *h, struct err *err)

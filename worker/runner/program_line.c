@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "worker/protocol.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -383,24 +384,13 @@ static enum status wants_string(struct json_span v, const char *name, struct err
 
 static enum status read_end(const struct members *m, struct program_line *ret, struct err *err)
 {
-    static const struct {
-        const char *json;
-        enum claimd_outcome end;
-    } ends[] = {{"\"done\"", CLAIMD_DONE},
-                {"\"retry\"", CLAIMD_RETRY},
-                {"\"fail\"", CLAIMD_FAIL},
-                {"\"snooze\"", CLAIMD_SNOOZE},
-                {"\"cancel\"", CLAIMD_CANCEL}};
-    size_t i = 0;
-    while (i < ARRAY_COUNT(ends) && !span_is(m->end, ends[i].json)) {
-        i++;
-    }
-    if (i == ARRAY_COUNT(ends)) {
+    int named = is_string(m->end) ? outcome_named(m->end.at + 1, m->end.len - 2) : 0;
+    if (named == 0) {
         return err_fail(err, STATUS_INVALID,
                         "end is %.*s, wanted done, retry, fail, snooze or cancel",
                         (int)(m->end.len < 40 ? m->end.len : 40), m->end.at);
     }
-    ret->end = ends[i].end;
+    ret->end = (enum claimd_outcome)named;
     ret->json = is_null(m->result) ? (struct json_span){.len = 0} : m->result;
     ret->text = m->error;
     ret->number = -1;
