@@ -12,17 +12,6 @@
 
 static struct fleet fleet;
 
-static void wait_state(int64_t id, const char *state)
-{
-    char now[64] = "";
-    bool is_there =
-        WAIT_UNTIL((sql_text(fleet.sql, now, sizeof now,
-                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
-                    strcmp(now, state) == 0),
-                   SOON_US);
-    ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
-}
-
 #define ASSERT_SQL(expected, ...)                              \
     do {                                                       \
         char text_[512];                                       \
@@ -44,7 +33,7 @@ static int64_t enqueue_nap(const char *kind, int times)
 START_TEST(feat_B13_a_snoozed_job_comes_back_after_a_second_and_uncharged)
 {
     long long id = enqueue_nap("snooze", 3);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("1", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("1 snoozed nap 1,1 snoozed nap 2,1 snoozed nap 3",
                "SELECT string_agg(concat_ws(' ', attempt, outcome, error), ',' ORDER BY fence)"
@@ -61,7 +50,7 @@ END_TEST
 START_TEST(rule3_a_started_at_most_once_job_that_snoozes_is_charged)
 {
     long long id = enqueue_nap("snooze_once", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("2", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("1 failed charged, a job of an at_most_once kind can't snooze: nap 1",
                "SELECT concat_ws(' ', attempt, outcome, error) FROM claimd.job_attempt"
@@ -73,7 +62,7 @@ END_TEST
 START_TEST(a_handler_that_gives_up_ends_its_job_as_cancelled)
 {
     long long id = fleet_enqueue(&fleet, "give_up", "{}", 1);
-    wait_state(id, "cancelled");
+    fleet_wait_state(&fleet, id, "cancelled");
     ASSERT_SQL("order 7 is void", "SELECT error FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("cancelled order 7 is void nobody waits for it\n",
                "SELECT concat_ws(' ', outcome, error, log_tail) FROM claimd.job_attempt"
@@ -90,7 +79,7 @@ START_TEST(feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says)
 {
     long long id =
         sql_i64(fleet.sql, "SELECT claimd.enqueue('tired', backoff => %s)", backoffs[_i][0]);
-    wait_state(id, "retryable");
+    fleet_wait_state(&fleet, id, "retryable");
     ASSERT_SQL(backoffs[_i][1],
                "SELECT to_char(date_trunc('minute', j.ready_at - a.ended_at + '30 s'), 'FMHH24:MI')"
                " FROM claimd.jobs j JOIN claimd.job_attempt a ON a.job_id = j.id WHERE j.id = %lld",
@@ -112,7 +101,7 @@ START_TEST(feat_B16_a_checkpoint_survives_the_end_of_its_attempt)
                            "SELECT claimd.enqueue('steps', '{\"end\": \"%s\"}', tags => '{t,u v}',"
                            " metadata => '{\"m\": 1}')",
                            step_ends[_i]);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL(expected,
                "SELECT concat_ws(' ', result->'from', result->>'queue', result->'tags',"
                " result->'metadata', result->'crashes', result->'generation', result->'is_old')"
@@ -132,7 +121,7 @@ START_TEST(feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it)
                            id) == 1,
                    SOON_US));
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
-    wait_state(id, "cancelled");
+    fleet_wait_state(&fleet, id, "cancelled");
     ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id = %lld", id);
 }
 END_TEST
@@ -152,7 +141,7 @@ START_TEST(G5_a_checkpoint_that_is_none_costs_the_others_nothing)
     sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE id BETWEEN %lld AND %lld",
             first, id);
     for (long long at = first; at <= id; at++) {
-        wait_state(at, "cancelled");
+        fleet_wait_state(&fleet, at, "cancelled");
     }
     ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id BETWEEN %lld AND %lld", first,
                id);
@@ -168,7 +157,7 @@ START_TEST(progress_that_changes_all_the_time_is_written_once_a_second)
             " CREATE TRIGGER note AFTER INSERT OR UPDATE ON claimd.job_live FOR EACH ROW"
             " EXECUTE FUNCTION public.note()");
     long long id = fleet_enqueue(&fleet, "busy", "{\"ms\": 2500}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     sql_run(fleet.sql, "DROP TRIGGER note ON claimd.job_live");
     ASSERT_SQL("t",
                "SELECT (SELECT count(*) FROM public.written) BETWEEN 2 AND 1 + ceil(extract(epoch"
@@ -180,7 +169,7 @@ END_TEST
 START_TEST(a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history)
 {
     long long id = fleet_enqueue(&fleet, "late", "{}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("overran done after its timeout, before it was killed late\n",
                "SELECT concat_ws(' ', outcome, error, log_tail) FROM claimd.job_attempt"
                " WHERE job_id = %lld",
@@ -195,9 +184,9 @@ START_TEST(feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up)
     sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
     long long hasty = sql_i64(fleet.sql, "SELECT max(id) FROM claimd.jobs");
     sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1, grace => '1 min')");
-    wait_state(patient, "completed");
-    wait_state(hasty, "discarded");
-    wait_state(hasty + 1, "completed");
+    fleet_wait_state(&fleet, patient, "completed");
+    fleet_wait_state(&fleet, hasty, "discarded");
+    fleet_wait_state(&fleet, hasty + 1, "completed");
     ASSERT_SQL("timeout: the handler did not stop",
                "SELECT error FROM claimd.job_attempt WHERE job_id = %lld", hasty);
     sql_run(fleet.sql, "SELECT claimd.set_kind('clean_fast', '{\"grace\": \"1 min\"}')");
@@ -219,8 +208,8 @@ START_TEST(feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_f
 {
     long long ids[] = {fleet_enqueue(&fleet, "tell", "{}", 1),
                        fleet_enqueue(&fleet, "tell_all", "{}", 1)};
-    wait_state(ids[0], "completed");
-    wait_state(ids[1], "completed");
+    fleet_wait_state(&fleet, ids[0], "completed");
+    fleet_wait_state(&fleet, ids[1], "completed");
     ASSERT_SQL("tell_all completed all is well\n",
                "SELECT string_agg(concat_ws(' ', h.kind, a.outcome, a.error, a.log_tail), ',')"
                " FROM claimd.job_attempt a JOIN claimd.job_history h ON h.id = a.job_id"
@@ -263,7 +252,7 @@ START_TEST(feat_B15_a_running_job_that_is_cancelled_ends_so_unless_it_is_done)
     const struct cancel_case *c = &cancels[_i];
     long long id = run_wait_cancel(c->as);
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
-    wait_state(id, c->state);
+    fleet_wait_state(&fleet, id, c->state);
     ASSERT_SQL(c->attempt,
                "SELECT COALESCE((SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt"
                " WHERE job_id = %lld), '')",
@@ -280,7 +269,7 @@ START_TEST(a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat)
             " claimd.job WHERE id = %lld"
             " ON CONFLICT (id) DO UPDATE SET fence = excluded.fence, cancel_requested = true",
             id);
-    wait_state(id, "cancelled");
+    fleet_wait_state(&fleet, id, "cancelled");
 }
 END_TEST
 
@@ -297,9 +286,9 @@ START_TEST(a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing)
             " AS v(p)",
             id);
     ASSERT_SQL("t", "SELECT pg_sleep(2) IS NOT NULL"); /* some beats */
-    wait_state(id, "running");
+    fleet_wait_state(&fleet, id, "running");
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
 }
 END_TEST
 
@@ -387,7 +376,7 @@ START_TEST(a_rescued_job_whose_cancel_was_asked_for_does_not_run_again)
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
     fleet_signal(fleet.workers[0], SIGKILL);
     (void)fleet_wait_end(&fleet, &fleet.workers[0]);
-    wait_state(id, "cancelled");
+    fleet_wait_state(&fleet, id, "cancelled");
     ASSERT_SQL("lost cancelled while it ran",
                "SELECT concat_ws(' ', a.outcome, j.error) FROM claimd.jobs j JOIN"
                " claimd.job_attempt a ON a.job_id = j.id WHERE j.id = %lld",

@@ -11,17 +11,6 @@
 
 static struct fleet fleet;
 
-static void wait_state(int64_t id, const char *state)
-{
-    char now[64] = "";
-    bool is_there =
-        WAIT_UNTIL((sql_text(fleet.sql, now, sizeof now,
-                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
-                    strcmp(now, state) == 0),
-                   SOON_US);
-    ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
-}
-
 static void attempt_outcome(int64_t id, char ret_text[128])
 {
     sql_text(fleet.sql, ret_text, 128,
@@ -53,7 +42,7 @@ START_TEST(feat_B3_a_delayed_job_runs_when_it_is_due_and_not_before)
 {
     int64_t id =
         sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval '1 s')");
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ck_assert_int_eq(sql_i64(fleet.sql,
                              "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND "
                              "attempted_at < scheduled_at",
@@ -71,7 +60,7 @@ START_TEST(feat_B6_a_unique_job_frees_its_key_when_it_is_over)
         int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('%s', unique_key => 'the key')",
                              kinds[i % 2]);
         ck_assert_int_gt(id, last);
-        wait_state(id, states[i % 2]);
+        fleet_wait_state(&fleet, id, states[i % 2]);
         ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_key"), 0);
         last = id;
     }
@@ -103,7 +92,7 @@ START_TEST(G1_a_bad_end_costs_one_attempt_with_its_reason)
     const struct end_case *c = &ends[_i];
     char attempts[128];
     int64_t id = fleet_enqueue(&fleet, c->kind, c->args, 1);
-    wait_state(id, c->state);
+    fleet_wait_state(&fleet, id, c->state);
     attempt_outcome(id, attempts);
     ck_assert_str_eq(attempts, c->attempts);
     ck_assert_int_eq(
@@ -119,7 +108,7 @@ START_TEST(feat_B18_a_job_whose_crashes_are_used_up_is_listed_as_poison)
 {
     int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, args, crashes) VALUES"
                                     " ('crash_segv', '{}', 1) RETURNING id");
-    wait_state(id, "discarded");
+    fleet_wait_state(&fleet, id, "discarded");
     ck_assert_int_eq(sql_i64(fleet.sql,
                              "SELECT count(*) FROM claimd.job_history h JOIN claimd.job_attempt a"
                              " ON a.job_id = h.id WHERE h.id = %lld AND h.attempt < 25 AND"
@@ -140,7 +129,7 @@ START_TEST(lock_G6_a_handler_gets_the_jobs_id_and_its_fence)
     fleet_ledger_path(&fleet, path, sizeof path);
     (void)snprintf(args, sizeof args, "{\"path\": \"%s\", \"ms\": 1}", path);
     int64_t expected = fleet_enqueue(&fleet, "ledger", args, 1);
-    wait_state(expected, "completed");
+    fleet_wait_state(&fleet, expected, "completed");
     FILE *ledger = fopen(path, "re");
     ck_assert_ptr_nonnull(ledger);
     ck_assert_ptr_nonnull(fgets(line, sizeof line, ledger));
@@ -156,7 +145,7 @@ START_TEST(S10_an_at_most_once_job_that_crashed_is_lost_and_never_run_again)
 {
     char attempts[128];
     int64_t id = fleet_enqueue(&fleet, "once", "{\"crash\": true}", 1);
-    wait_state(id, "discarded");
+    fleet_wait_state(&fleet, id, "discarded");
     attempt_outcome(id, attempts);
     ck_assert_str_eq(attempts, "lost x1");
 }
@@ -172,7 +161,7 @@ START_TEST(S9_args_changed_while_queued_are_the_ones_that_run)
                 "SELECT claimd.enqueue('ledger', '{}', scheduled_at => now() + interval '700 ms')");
     sql_run(fleet.sql, "UPDATE claimd.job SET args = '{\"path\": \"%s\"}' WHERE id = %lld", path,
             (long long)id);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     sql_text(fleet.sql, result, sizeof result,
              "SELECT args->>'path' FROM claimd.job_history WHERE id = %lld", (long long)id);
     ck_assert_str_eq(result, path);
@@ -186,8 +175,8 @@ START_TEST(lock_G1_S11_a_job_cancelled_while_queued_never_runs)
     sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", (long long)id);
     int64_t later = sql_i64(
         fleet.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval '700 ms')");
-    wait_state(later, "completed");
-    wait_state(id, "cancelled");
+    fleet_wait_state(&fleet, later, "completed");
+    fleet_wait_state(&fleet, id, "cancelled");
     ck_assert_int_eq(
         sql_i64(fleet.sql, "SELECT attempt FROM claimd.jobs WHERE id = %lld", (long long)id), 0);
 }
@@ -198,7 +187,7 @@ START_TEST(S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database
 {
     char code[6];
     int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     sql_run(fleet.sql,
             "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now() + interval "
             "'1 h')");
@@ -218,7 +207,7 @@ START_TEST(rule4_a_row_locked_by_an_open_session_holds_up_nobody_else)
 {
     int64_t first = fleet_enqueue(&fleet, "sleep", "{\"ms\": 400}", 1);
     struct sql *psql = sql_open(fleet.conninfo);
-    wait_state(first, "running");
+    fleet_wait_state(&fleet, first, "running");
     sql_run(psql, "BEGIN");
     sql_run(psql, "SELECT FROM claimd.job WHERE id = %lld FOR UPDATE", (long long)first);
     int64_t last = fleet_enqueue(&fleet, "noop", "{}", 200);
@@ -226,9 +215,9 @@ START_TEST(rule4_a_row_locked_by_an_open_session_holds_up_nobody_else)
                                  "SELECT count(*) FROM claimd.job WHERE id > %lld AND id <= %lld",
                                  (long long)(last - 200), (long long)last) == 0,
                          SOON_US));
-    wait_state(first, "running");
+    fleet_wait_state(&fleet, first, "running");
     sql_run(psql, "COMMIT");
-    wait_state(first, "completed");
+    fleet_wait_state(&fleet, first, "completed");
     sql_close(psql);
 }
 END_TEST
@@ -238,7 +227,7 @@ START_TEST(large_args_arrive_whole)
     int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', jsonb_build_object('x', (SELECT "
                                     "string_agg(md5(i::text), '') "
                                     "FROM generate_series(1, 20000) i)))");
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
 }
 END_TEST
 

@@ -14,17 +14,6 @@
 
 static struct fleet fleet;
 
-static void wait_state(int64_t id, const char *state)
-{
-    char now[64] = "";
-    bool is_there =
-        WAIT_UNTIL((sql_text(fleet.sql, now, sizeof now,
-                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
-                    strcmp(now, state) == 0),
-                   SOON_US);
-    ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
-}
-
 #define ASSERT_SQL(expected, ...)                              \
     do {                                                       \
         char text_[4096];                                      \
@@ -48,7 +37,7 @@ START_TEST(prog_P1_a_function_is_told_of_its_job_and_its_value_is_the_result)
     long long id =
         sql_i64(fleet.sql, "SELECT claimd.enqueue('py_echo', '{\"x\": \"ü\\n\\u2028\", \"n\":"
                            " 12345678901234567890}', tags => '{t,u v}', metadata => '{\"m\": 1}')");
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("t 1 [\"t\", \"u v\"] {\"m\": 1} default t",
                "SELECT concat_ws(' ', CASE WHEN result->'args' = args THEN 't' END,"
                " result->'attempt', result->>'checkpoint', result->'tags', result->'metadata',"
@@ -73,7 +62,7 @@ END_TEST
 START_TEST(prog_P2_log_checkpoint_and_retry_are_those_of_the_attempt)
 {
     long long id = fleet_enqueue(&fleet, "py_says", "{}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("{\"step\": 3}", "SELECT result FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("1 failed once more",
                "SELECT concat_ws(' ', attempt, outcome, error) FROM claimd.job_attempt WHERE"
@@ -108,7 +97,7 @@ static const struct {
 START_TEST(prog_P3_an_attempt_ends_as_the_function_says)
 {
     long long id = enqueue_how("py_ends", ends[_i].how);
-    wait_state(id, ends[_i].state);
+    fleet_wait_state(&fleet, id, ends[_i].state);
     ASSERT_SQL(ends[_i].attempt,
                "SELECT coalesce((SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt"
                " WHERE job_id = %lld ORDER BY fence LIMIT 1), '')",
@@ -119,7 +108,7 @@ END_TEST
 START_TEST(prog_P3_an_exception_leaves_its_traceback_in_the_log)
 {
     long long id = enqueue_how("py_ends", "exception");
-    wait_state(id, "retryable");
+    fleet_wait_state(&fleet, id, "retryable");
     ASSERT_SQL("t",
                "SELECT CASE WHEN log_tail LIKE 'Traceback%%raise KeyError%%' THEN 't' ELSE log_tail"
                " END FROM claimd.job_attempt WHERE job_id = %lld",
@@ -130,14 +119,14 @@ END_TEST
 START_TEST(prog_P3_a_result_with_NUL_fails_its_job_for_good)
 {
     long long id = enqueue_how("py_ends", "nul");
-    wait_state(id, "discarded");
+    fleet_wait_state(&fleet, id, "discarded");
 }
 END_TEST
 
 START_TEST(prog_P1_a_coroutine_is_run_to_its_end)
 {
     long long id = fleet_enqueue(&fleet, "py_async", "{}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("\"async\"", "SELECT result FROM claimd.jobs WHERE id = %lld", id);
 }
 END_TEST
@@ -192,7 +181,7 @@ START_TEST(prog_P5_a_program_that_breaks_the_protocol_costs_its_attempt_and_says
     char expected[256];
     long long id = enqueue_how("hostile", broken[_i][0]);
     (void)snprintf(expected, sizeof expected, "crashed %s", broken[_i][1]);
-    wait_state(id, "discarded"); /* max_crashes is 1 */
+    fleet_wait_state(&fleet, id, "discarded"); /* max_crashes is 1 */
     ASSERT_SQL(
         expected,
         "SELECT concat_ws(' ', outcome, regexp_replace(error, '^poison, crash 1 of 1: ', ''))"
@@ -204,7 +193,7 @@ END_TEST
 START_TEST(prog_P5_the_last_words_of_a_program_are_in_the_log)
 {
     long long id = enqueue_how("hostile", "dies");
-    wait_state(id, "discarded");
+    fleet_wait_state(&fleet, id, "discarded");
     ASSERT_SQL("last words\n", "SELECT log_tail FROM claimd.job_attempt WHERE job_id = %lld", id);
 }
 END_TEST
@@ -230,7 +219,7 @@ START_TEST(prog_P6_nothing_is_left_of_a_program_that_does_not_stop)
 {
     long long id = sql_i64(fleet.sql, "SELECT claimd.enqueue('hostile', '{\"how\": \"never\"}',"
                                       " timeout => '2 s', max_attempts => 1)");
-    wait_state(id, "discarded");
+    fleet_wait_state(&fleet, id, "discarded");
     ASSERT_SQL("timeout timeout: the handler did not stop",
                "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
                id);
@@ -241,7 +230,7 @@ END_TEST
 START_TEST(prog_P6_what_a_job_leaves_behind_is_ended)
 {
     long long id = enqueue_how("hostile", "leaves");
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ck_assert(WAIT_UNTIL(!is_anybody_left(), SOON_US));
 }
 END_TEST
@@ -251,7 +240,7 @@ START_TEST(prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything)
     int before = fleet_log_count(&fleet, "claimd-worker", 0, "event=program_ended");
     for (int i = 1; i <= 3; i++) {
         long long id = enqueue_how("hostile", "late");
-        wait_state(id, "completed");
+        fleet_wait_state(&fleet, id, "completed");
         ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0, "event=program_ended") ==
                                  before + i,
                              SOON_US));
@@ -264,7 +253,7 @@ END_TEST
 START_TEST(prog_P7_what_a_program_says_passes_octet_for_octet_or_cleaned)
 {
     long long id = enqueue_how("hostile", "escapes");
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("{\"a\": 1.50, \"b\": 123456789012345678901234567890}",
                "SELECT result FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("a\xEF\xBF\xBD"
@@ -276,7 +265,7 @@ END_TEST
 START_TEST(prog_P7_a_flood_of_log_lines_keeps_the_last_ones)
 {
     long long id = enqueue_how("hostile", "flood");
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("t",
                "SELECT log_tail LIKE '%%line 19999 xxx%%' FROM claimd.job_attempt WHERE"
                " job_id = %lld",
@@ -290,7 +279,7 @@ START_TEST(prog_O1_args_are_in_the_command_line_unsplit_and_on_stdin)
 {
     long long id = fleet_enqueue(
         &fleet, "sh_once", "{\"how\": \"args\", \"path\": \"a b; $(exit 9) \\\"c\\\" -d\"}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("t",
                "SELECT result = jsonb_build_object('arg', 'pre-a b; $(exit 9) \"c\" -d', 'key',"
                " 'job:%lld', 'attempt', 1) FROM claimd.jobs WHERE id = %lld",
@@ -327,7 +316,7 @@ static const struct {
 START_TEST(prog_O2_the_exit_code_says_the_outcome_and_args_that_do_not_fit_fail_for_good)
 {
     long long id = fleet_enqueue(&fleet, "sh_once", exits[_i].args, 1);
-    wait_state(id, exits[_i].state);
+    fleet_wait_state(&fleet, id, exits[_i].state);
     ASSERT_SQL(exits[_i].attempt,
                "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
                id);
@@ -343,7 +332,7 @@ static const char *const last_lines[][2] = {
 START_TEST(prog_O3_the_last_line_is_the_result_where_the_file_says_so)
 {
     long long id = fleet_enqueue(&fleet, "sh_line", last_lines[_i][0], 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL(last_lines[_i][1], "SELECT result FROM claimd.jobs WHERE id = %lld", id);
 }
 END_TEST
@@ -351,7 +340,7 @@ END_TEST
 START_TEST(prog_O4_what_a_command_leaves_behind_is_ended)
 {
     long long id = fleet_enqueue(&fleet, "sh_once", "{\"how\": \"leaves\", \"path\": \"x\"}", 1);
-    wait_state(id, "completed");
+    fleet_wait_state(&fleet, id, "completed");
     ck_assert(WAIT_UNTIL(!is_anybody_left(), SOON_US));
 }
 END_TEST
@@ -376,12 +365,12 @@ START_TEST(prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_no
     ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", 0,
                                          "event=kind_withdrawn kind=fickle plugin=fickle") == 1,
                          SOON_US));
-    wait_state(id, "available");
+    fleet_wait_state(&fleet, id, "available");
     ASSERT_SQL("0", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fclose(file), 0);
-    wait_state(id, "completed"); /* it is tried again without anybody's doing */
+    fleet_wait_state(&fleet, id, "completed"); /* it is tried again without anybody's doing */
     ASSERT_SQL("1", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld", id);
 }

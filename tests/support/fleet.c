@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "cluster/child.h"
 #include "model/job.h"
+#include "support/suite.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -428,6 +429,17 @@ int64_t fleet_enqueue(struct fleet *f, const char *kind, const char *args, int c
                    "WITH new AS (INSERT INTO claimd.job (kind, args) SELECT '%s', '%s'"
                    " FROM generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
                    kind, args, count);
+}
+
+void fleet_wait_state(struct fleet *f, int64_t id, const char *state)
+{
+    char now[64] = "";
+    bool is_there =
+        WAIT_UNTIL((sql_text(f->sql, now, sizeof now,
+                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
+                    strcmp(now, state) == 0),
+                   SOON_US);
+    ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
 }
 
 void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us)

@@ -75,6 +75,9 @@ int fleet_wait_end(struct fleet *f, pid_t *pid);
 /* Inserts jobs: `args` is a JSON text. Returns the id of the (last) one. */
 int64_t fleet_enqueue(struct fleet *f, const char *kind, const char *args, int count);
 
+/* As claimd.jobs has it; soon, else the test fails. */
+void fleet_wait_state(struct fleet *f, int64_t id, const char *state);
+
 /* All finished as `state`, none open, within `within_us`; else the test fails with what is open. */
 void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us);
 
