@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of sql/functions in a database: those files are loaded of which another text was
- * loaded last. A function that somebody has changed by hand stays until its file changes, or until
- * all are loaded. The schema is at version FUNCTIONS_SINCE or newer. What loads does so within a
- * transaction of the caller, as the owner of the schema. */
+ * The functions of sql/functions in a database: a file is loaded if its text
+ * differs from what was loaded last. A function that was edited by hand stays until its file
+ * changes, or until all are loaded. The schema is at version FUNCTIONS_SINCE or newer. What loads
+ * does so within a transaction of the caller, as the owner of the schema. */
 #ifndef CLAIMD_STORE_FUNCTIONS_H
 #define CLAIMD_STORE_FUNCTIONS_H
 

@@ -78,7 +78,7 @@ static bool has_times(const struct verb *verb)
     return false;
 }
 
-/* *now_us: 0 until somebody has asked what time it is. */
+/* *now_us is read from PostgreSQL when the first column needs it; 0 until then. */
 static enum status add_rows(const struct verb *verb, struct admin *a, const struct admin_rows *rows,
                             int64_t *now_us, struct table *ret, struct err *err)
 {

@@ -55,7 +55,7 @@ static void put_pattern(struct text *s, enum value_kind kind)
     }
     put_names_of(s, ctl_common_options, ctl_common_option_count, kind, &named);
     if (named == 0) {
-        text_put(s, "--"); /* nobody has it */
+        text_put(s, "--"); /* no option takes this kind of value */
     }
 }
 

@@ -21,7 +21,7 @@ enum ctl_exit {
     CTL_UNAVAILABLE = 3,
     CTL_NOT_FOUND = 4,
     CTL_NOT_POSSIBLE = 5,
-    CTL_DECLINED = 6 /* somebody said no to its question */
+    CTL_DECLINED = 6 /* the user answered no */
 };
 
 enum ctl_config_from {

@@ -35,7 +35,7 @@ enum status doctor_commit(struct report *r, struct admin *a, struct err *err) MU
 enum status doctor_schedules(struct report *r, struct admin *a, struct err *err) MUST_USE;
 /* Triggers of others on claimd's tables that would find their tables by the session's path. */
 enum status doctor_triggers(struct report *r, struct admin *a, struct err *err) MUST_USE;
-/* SQL functions that are of another release, or that somebody has changed by hand. */
+/* SQL functions of another release, and functions edited by hand. */
 enum status doctor_functions(struct report *r, struct admin *a, struct err *err) MUST_USE;
 void doctor_redis(struct report *r, const struct config *config);
 void doctor_plugins(struct report *r, const struct config *config);
