@@ -8,6 +8,7 @@
 # - {name} stands for the text of the fragment name.sql without its comments, {f.name} for the same with "f." before each of its columns;
 # - {carried}, {again}, {given} for columns of a job, and {f.carried}: sql/job_columns.txt;
 # - {flag.key} and {flag.key|place} for bits: sql/job_flags.txt;
+# - {utc EXPRESSION} and {utc_seconds EXPRESSION} for a time as text, to the millisecond or the second;
 # - {admin_NAME}, in queries, for the statement of that query.
 
 function(embed_sql folder)
@@ -171,6 +172,8 @@ function(expanded_text_of file ret)
         endforeach()
         string(REPLACE "${use}" "${sum}" text "${text}")
     endforeach()
+    string(REGEX REPLACE "{utc ([^}]*)}" "to_char(\\1 AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')" text "${text}")
+    string(REGEX REPLACE "{utc_seconds ([^}]*)}" "to_char(\\1 AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')" text "${text}")
     set(${ret} "${text}" PARENT_SCOPE)
 endfunction()
 

@@ -5,8 +5,8 @@
 -- shows: opened_at time, over_at time, follow_up_job number wide, outcome_job number wide, error text long
 -- tables: batches
 SELECT b.id, b.name, b.state, b.jobs, b.open, b.succeeded, b.failed, b.cancelled,
-       to_char(b.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS opened_at,
-       to_char(b.over_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS over_at, b.follow_up_job, b.outcome_job,
+       {utc b.opened_at} AS opened_at,
+       {utc b.over_at} AS over_at, b.follow_up_job, b.outcome_job,
        b.error
   FROM claimd.batches b
  WHERE $1 IS NULL OR b.id = $1

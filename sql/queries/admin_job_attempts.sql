@@ -4,7 +4,7 @@
 -- shows: attempt number, generation number wide, outcome text, fence number, host text wide, started_at time, ran_s seconds,
 -- shows: error text long, log_tail text hidden
 SELECT a.attempt, a.generation, a.outcome, a.fence, w.host,
-       to_char(a.started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS started_at,
+       {utc a.started_at} AS started_at,
        round(extract(epoch FROM a.ended_at - a.started_at), 3) AS ran_s,
        a.error, a.log_tail
   FROM claimd.job_attempt a

@@ -43,7 +43,7 @@ WITH j AS MATERIALIZED (
     UNION ALL
     SELECT generation, retried_at, 6, 'retried', NULL, NULL, NULL FROM j WHERE retried_at IS NOT NULL
 )
-SELECT to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS at,
+SELECT {utc e.at} AS at,
        round(extract(epoch FROM e.at - (SELECT min(created_at) FROM j)), 3) AS after_s,
        e.event, e.attempt, w.host, e.generation, e.detail
   FROM event e

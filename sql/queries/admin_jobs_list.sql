@@ -49,10 +49,10 @@ WITH named AS MATERIALIZED (
      LIMIT $13
 )
 SELECT l.id, l.kind, l.queue, l.state, l.priority, l.attempt,
-       to_char(l.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-       CASE WHEN l.state <> 'waiting' THEN to_char(l.ready_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS ready_at,
-       to_char(l.attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at,
-       to_char(l.finalized_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS finalized_at,
+       {utc l.created_at} AS created_at,
+       CASE WHEN l.state <> 'waiting' THEN {utc l.ready_at} END AS ready_at,
+       {utc l.attempted_at} AS attempted_at,
+       {utc l.finalized_at} AS finalized_at,
        w.host AS worker, NULLIF(l.worker_id, '00000000-0000-0000-0000-000000000000') AS worker_id,
        array_to_string(l.tags, ',') AS tags, l.args, l.metadata, l.result,
        COALESCE(l.error, CASE WHEN l.finalized_at IS NULL AND l.attempt > 0 THEN

@@ -4,7 +4,7 @@
 -- params: key text
 -- shows: job number, state text, kind text, queue text, priority number, attempted_at time
 -- tables: record key = keys, jobs
-SELECT id AS job, state, kind, queue, priority, to_char(attempted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS attempted_at
+SELECT id AS job, state, kind, queue, priority, {utc attempted_at} AS attempted_at
   FROM (SELECT j.id, 'running' AS state, j.kind, j.queue, j.priority, j.attempted_at, '-infinity'::timestamptz AS ready_at
           FROM claimd.exclusive e JOIN claimd.job j ON j.id = e.job_id AND j.fence = e.fence
          WHERE e.key = $1

@@ -16,9 +16,9 @@ SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS 
        (SELECT string_agg(h, ',' ORDER BY h) FROM jsonb_object_keys(k.set_by_hand) AS h) AS set_by_hand,
        CASE WHEN k.is_announced THEN NULLIF(k.of_plugin, '{}') END AS of_plugin,
        NULLIF(l.max_running, 1000) AS max_running, trim_scale(round(l.rate::numeric, 6)) AS starts_per_s, k.paused,
-       to_char(k.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS paused_at, k.paused_by,
-       r.runs, r.mean_s, r.p95_s, to_char(r.since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS since_at,
-       to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+       {utc k.paused_at} AS paused_at, k.paused_by,
+       r.runs, r.mean_s, r.p95_s, {utc r.since} AS since_at,
+       {utc k.updated_at} AS updated_at
   FROM claimd.kind k
   LEFT JOIN claimd.key_limit l ON k.limited AND l.key = 'kind:' || k.name
   LEFT JOIN claimd.run_lengths r ON r.kind = k.name AND r.queue IS NULL

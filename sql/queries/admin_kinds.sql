@@ -15,7 +15,7 @@ SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS 
                           || CASE r.days WHEN 0 THEN ' none' ELSE format(' %sd', r.days) END, ',' ORDER BY r.state)
           FROM claimd.retention r WHERE r.scope = 'kind' AND r.name = k.name) AS kept,
        l.runs, l.mean_s, l.p95_s,
-       k.is_announced AS announced, to_char(k.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
+       k.is_announced AS announced, {utc k.updated_at} AS updated_at
   FROM claimd.kind k
   LEFT JOIN claimd.run_lengths l ON l.kind = k.name AND l.queue IS NULL
  ORDER BY k.name

@@ -14,7 +14,7 @@ SELECT n.name, q.max_running,
             THEN (SELECT CASE WHEN count(*) = 1000000 THEN '~' ELSE '' END || count(*)
                     FROM (SELECT FROM claimd.job j WHERE j.queue = n.name LIMIT 1000000) AS j) END AS open_jobs,
        q.weight,
-       COALESCE(q.paused, false) AS paused, to_char(q.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS paused_at,
+       COALESCE(q.paused, false) AS paused, {utc q.paused_at} AS paused_at,
        q.paused_by
   FROM (SELECT $1 COLLATE "C" AS name) AS n
   LEFT JOIN claimd.queue q ON q.name = n.name

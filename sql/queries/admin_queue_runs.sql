@@ -2,7 +2,7 @@
 -- How long the runs of a queue's jobs took, by kind.
 -- params: name text queue
 -- shows: kind text, runs number, mean_s seconds, p95_s seconds, since_at time
-SELECT kind, runs, mean_s, p95_s, to_char(since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since_at
+SELECT kind, runs, mean_s, p95_s, {utc_seconds since} AS since_at
   FROM claimd.run_lengths
  WHERE queue = $1 AND kind IS NOT NULL
  ORDER BY kind

@@ -4,5 +4,5 @@
 -- shows: due_at text, local_time text
 -- tables: next
 -- none: schedule '{name}' not found
-SELECT to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS due_at, n.local_time
+SELECT {utc n.due_at} AS due_at, n.local_time
   FROM claimd.schedule s CROSS JOIN LATERAL claimd.schedule_next(s.name, COALESCE($2, 5)) n WHERE s.name = $1 ORDER BY n.due_at

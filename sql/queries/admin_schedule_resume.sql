@@ -5,5 +5,5 @@
 -- tables: record schedule
 -- none: schedule '{name}' not found
 -- method: POST
-SELECT name, to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS next_at
+SELECT name, {utc due_at} AS next_at
   FROM (SELECT s.name, claimd.schedule_resume(s.name) AS due_at FROM claimd.schedule s WHERE s.name = $1) x

@@ -7,7 +7,7 @@
 -- shows: name text, next_at text
 -- tables: record schedule
 -- method: PUT
-SELECT $1 AS name, to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS next_at
+SELECT $1 AS name, {utc due_at} AS next_at
   FROM claimd.schedule_set(name => $1, kind => $2, cron => $3, args => COALESCE($4::jsonb, '{}'),
                            queue => COALESCE($5, 'default'), priority => COALESCE($6, 4), zone => COALESCE($7, 'UTC'),
                            max_attempts => $8, timeout => $9::interval, tags => $10, metadata => $11::jsonb,

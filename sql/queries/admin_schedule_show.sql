@@ -15,9 +15,9 @@ SELECT s.name, CASE WHEN s.paused THEN 'paused' WHEN s.error IS NOT NULL THEN 'f
        extract(epoch FROM s.unique_for)::float8 AS unique_for_s, s.unique_states,
        CASE WHEN s.unique_key IS NOT NULL OR s.unique_by IS NOT NULL THEN s.on_conflict END AS on_conflict,
        extract(epoch FROM s.jitter)::float8 AS jitter_s, extract(epoch FROM s.grace)::float8 AS grace_s,
-       CASE WHEN NOT s.paused THEN to_char(s.next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS next_at,
-       to_char(s.fired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS fired_at,
-       to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
-       to_char(s.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at,
-       s.failures, to_char(s.failed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS failed_at, s.error
+       CASE WHEN NOT s.paused THEN {utc s.next_at} END AS next_at,
+       {utc s.fired_at} AS fired_at,
+       {utc s.created_at} AS created_at,
+       {utc s.updated_at} AS updated_at,
+       s.failures, {utc s.failed_at} AS failed_at, s.error
   FROM claimd.schedule s WHERE s.name = $1

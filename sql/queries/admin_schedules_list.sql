@@ -4,6 +4,6 @@
 -- shows: overlap text wide, error text long
 -- tables: schedules
 SELECT s.name, CASE WHEN s.paused THEN 'paused' WHEN s.error IS NOT NULL THEN 'failing' ELSE 'active' END AS state, s.cron, s.zone,
-       s.kind, s.queue, CASE WHEN NOT s.paused THEN to_char(s.next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') END AS next_at,
-       to_char(s.fired_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS fired_at, s.missed, s.overlap, s.error
+       s.kind, s.queue, CASE WHEN NOT s.paused THEN {utc s.next_at} END AS next_at,
+       {utc s.fired_at} AS fired_at, s.missed, s.overlap, s.error
   FROM claimd.schedule s ORDER BY s.name

@@ -11,7 +11,7 @@ SELECT host, pid,
        round(extract(epoch FROM clock_timestamp() - beat_at), 1) AS beat_age_s,
        running, slots,
        array_to_string(queues, ',') AS queues, array_to_string(kinds, ',') AS kinds, version,
-       to_char(started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS started_at, worker_id
+       {utc_seconds started_at} AS started_at, worker_id
   FROM claimd.worker
  WHERE $1 OR NOT (stopped OR dead)
  ORDER BY stopped OR dead, host, pid

@@ -4,6 +4,6 @@
 -- that others hold excepted. Index: schedule_wake.
 -- params: int4
 SELECT schedule, outcome, COALESCE(job_id, 0) AS job_id, error,
-       to_char(due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS due,
+       {utc_seconds due_at} AS due,
        CASE WHEN isfinite(due_at) THEN (EXTRACT(EPOCH FROM clock_timestamp() - due_at) * 1000000)::int8 END AS late_us
   FROM claimd.fire_schedules($1)

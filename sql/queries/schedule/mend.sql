@@ -3,6 +3,6 @@
 -- then one without `due`: the name behind which to go on, NULL if all have been looked at. Locks the rows that it changes, those that
 -- others hold excepted. Index: schedule_pkey.
 -- params: text, int4
-SELECT schedule, COALESCE(to_char(was AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), was::text) AS was,
-       to_char(next_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS due
+SELECT schedule, COALESCE({utc_seconds was}, was::text) AS was,
+       {utc_seconds next_at} AS due
   FROM claimd.mend_schedules($1, $2)
