@@ -274,7 +274,7 @@ case $name in
         database=${CLAIMD_BUILD_DIR:-build/dev}
         files '*.c' | grep -v -e '^examples/' |
             xargs -P "$(nproc)" -n 1 clang-tidy -p "$database" --quiet --warnings-as-errors='*' \
-                --extra-arg=-Wno-unknown-warning-option
+                --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-implicit-fallthrough # gcc knows uthash's
         ;;
     *)
         echo "lint.sh: no lint '$name'" >&2

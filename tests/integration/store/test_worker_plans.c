@@ -84,7 +84,7 @@ static void check_plans(void)
 static int thousands_of_jobs(void)
 {
     const char *given = getenv("CLAIMD_TEST_JOBS");
-    return given == NULL ? 100 : atoi(given) / 1000;
+    return given == NULL ? 100 : (int)strtol(given, NULL, 10) / 1000;
 }
 
 static void run_for_each_thousand(struct pg *side, const char *sql)
