@@ -203,14 +203,12 @@ END_TEST
 /* The last of the files that is loaded can't be. */
 START_TEST(a_load_that_fails_leaves_nothing_half_done)
 {
-    migrate_as_before(FUNCTIONS_SINCE - 1);
+    int before = migrate_known_version() - 1;
+    migrate_as_before(before);
     (void)side_run(side, BY_HAND);
     (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
     must_fail(STATUS_INTERNAL, "functions/history.sql: ");
-    ck_assert_int_eq(side_number(side, "SELECT schema_version::text FROM claimd.cluster"),
-                     FUNCTIONS_SINCE - 1);
-    ck_assert_str_eq(
-        side_run(side, "SELECT (to_regclass('claimd.function_file') IS NULL)::text").text, "true");
+    ck_assert_int_eq(side_number(side, "SELECT schema_version::text FROM claimd.cluster"), before);
     ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
     (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO claimd_scheduler");
     up();

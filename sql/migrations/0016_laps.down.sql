@@ -1,2 +1,0 @@
--- SPDX-License-Identifier: Apache-2.0
-ALTER TABLE scheduler DROP COLUMN lap_us, DROP COLUMN lap_queue, DROP COLUMN lanes;

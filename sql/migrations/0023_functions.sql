@@ -1,0 +1,27 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- From here on functions are defined in sql/functions, which `claimctl db migrate` loads when they have changed: docs/decisions/0032-functions-as-files.md.
+
+-- Raised when functions of a newer release are loaded: an older claimctl leaves them. 1000000 for each x of x.y.z, 1000 for each y.
+ALTER TABLE cluster ADD COLUMN functions_version integer NOT NULL DEFAULT 0;
+
+-- The files as they were loaded last.
+CREATE TABLE function_file (
+    name text COLLATE "C" NOT NULL,
+    digest text NOT NULL,
+    loaded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT function_file_pkey PRIMARY KEY (name)
+);
+
+-- Their functions as they were then, so that `claimctl doctor` notices those that somebody has changed since.
+CREATE TABLE function_loaded (
+    signature text COLLATE "C" NOT NULL,
+    file text COLLATE "C" NOT NULL,
+    digest text NOT NULL,
+    CONSTRAINT function_loaded_pkey PRIMARY KEY (signature)
+);
+
+GRANT SELECT ON function_file, function_loaded TO claimd_admin, claimd_reader;
+
+-- ---- down ----
+DROP TABLE function_loaded, function_file;
+ALTER TABLE cluster DROP COLUMN functions_version;

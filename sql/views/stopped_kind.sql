@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Kinds of which no job starts now, and why: "kind NAME …". What feeds, serves or explains jobs asks this view.
+CREATE OR REPLACE VIEW stopped_kind AS
+SELECT name, 'is paused' || COALESCE(format(' (by %s at %s UTC)', paused_by,
+                                            to_char(paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '') AS why
+  FROM kind
+ WHERE paused;
+
+REVOKE ALL ON stopped_kind FROM PUBLIC, {roles};
+GRANT SELECT ON stopped_kind TO claimd_admin, claimd_reader, claimd_worker;
