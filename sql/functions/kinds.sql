@@ -33,9 +33,12 @@ END $$;
 -- After something was taken back: a kind that no worker has announced, and for which nothing is set, is not there any more.
 CREATE OR REPLACE FUNCTION forget_kind(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    announced text[] := '{name,plugin,version,max_attempts,max_crashes,timeout,at_most_once,backoff,keep_log,grace,updated_at}';
 BEGIN
     DELETE FROM kind k
-     WHERE k.name = forget_kind.kind AND NOT k.is_announced AND NOT k.paused AND NOT k.limited AND k.set_by_hand = '{}'
+     WHERE k.name = forget_kind.kind AND NOT k.is_announced
+       AND NOT EXISTS (SELECT FROM jsonb_each(to_jsonb(k) - announced) AS set WHERE set.value NOT IN ('null', 'false', '{}'))
        AND NOT EXISTS (SELECT FROM retention r WHERE r.scope = 'kind' AND r.name = k.name);
 END $$;
 

@@ -33,7 +33,7 @@ BEGIN
     RETURN j.state = 'available' AND j.ready_at <= statement_timestamp() AND j.second_key IS NOT NULL
        AND key_places(j.exclusive_key, j.id) > 0 AND key_places(j.second_key, j.id) > 0
        AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
-       AND NOT EXISTS (SELECT FROM kind k WHERE k.name = j.kind AND k.paused);
+       AND NOT EXISTS (SELECT FROM stopped_kind k WHERE k.name = j.kind);
 END $$;
 
 -- By the claim that refuses them: those of the jobs with a key that have not won. What it has left out because somebody had locked it
@@ -81,7 +81,7 @@ BEGIN
          WHERE w.key = wanted AND w.other_key = l.other_key AND j.state = 'available' AND j.ready_at <= statement_timestamp()
            AND (wanted, l.other_key) IN ((j.exclusive_key, j.second_key), (j.second_key, j.exclusive_key)) -- it may have been edited
            AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
-           AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
+           AND NOT EXISTS (SELECT FROM stopped_kind t WHERE t.name = j.kind)
          ORDER BY w.priority, w.ready_at, w.job_id LIMIT GREATEST(0, LEAST(most, key_places(l.other_key)))) AS f
      WHERE l.other_key IS NOT NULL
      ORDER BY f.priority, f.ready_at, f.id LIMIT most;
@@ -115,7 +115,7 @@ BEGIN
                                  WHERE w.key = k.key AND w.other_key = '' AND j.state = 'available' AND j.ready_at <= statement_timestamp()
                                    AND j.exclusive_key = k.key AND j.second_key IS NULL
                                    AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
-                                   AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
+                                   AND NOT EXISTS (SELECT FROM stopped_kind t WHERE t.name = j.kind)
                                  ORDER BY w.priority, w.ready_at, w.job_id LIMIT k.places) AS f
                               UNION ALL
                               SELECT l.at, l.priority, l.ready_at, l.id FROM first_of_lines(k.key, k.places, 100) AS l) AS n
@@ -147,7 +147,7 @@ BEGIN
            FOR UPDATE OF w SKIP LOCKED));
 END $$;
 
--- The jobs that come next of each key, as many as it is named times: due, available, of a queue and a kind that aren't paused. Index:
+-- The jobs that come next of each key, as many as it is named times: due, available, of a queue that isn't paused and a kind that isn't stopped. Index:
 -- job_exclusive, one look per priority; of those with two keys only what waits. Most keys have no other job: they are left out first.
 -- Not in SQL: a function that sets something is planned anew at each call.
 CREATE OR REPLACE FUNCTION next_of_keys(keys text[])
@@ -173,7 +173,7 @@ BEGIN
             SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j
              WHERE j.exclusive_key = k.key AND j.second_key IS NULL AND j.priority = p AND j.ready_at <= statement_timestamp() AND j.state = 'available'
                AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
-               AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
+               AND NOT EXISTS (SELECT FROM stopped_kind t WHERE t.name = j.kind)
              ORDER BY j.ready_at, j.id LIMIT k.places) AS f
         UNION ALL
         SELECT l.id, l.queue, l.kind, l.priority, l.ready_at FROM first_of_lines(k.key, k.places, 1000) AS l
@@ -219,7 +219,7 @@ BEGIN
           JOIN job j ON j.id = t.id AND j.exclusive_key = t.key
          WHERE j.state = 'available' AND j.ready_at <= statement_timestamp()
            AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
-           AND NOT EXISTS (SELECT FROM kind k WHERE k.name = j.kind AND k.paused);
+           AND NOT EXISTS (SELECT FROM stopped_kind k WHERE k.name = j.kind);
         -- In place of those that don't wait any more.
         asked_for := ARRAY(SELECT t.key FROM unnest(taken, taken_keys) AS t(id, key)
                             WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = t.id AND j.exclusive_key = t.key AND j.state = 'available'));
@@ -259,7 +259,7 @@ BEGIN
          WHERE w.key = ANY (ARRAY(SELECT 'kind:' || k.name FROM kind k WHERE NOT k.limited AND 'kind:' || k.name = ANY (seen)))
            AND j.flags & {flag.kind} <> 0 AND j.state = 'available' AND j.ready_at <= statement_timestamp()
            AND NOT EXISTS (SELECT FROM queue q WHERE q.name = j.queue AND q.paused)
-           AND NOT EXISTS (SELECT FROM kind t WHERE t.name = j.kind AND t.paused)
+           AND NOT EXISTS (SELECT FROM stopped_kind t WHERE t.name = j.kind)
          ORDER BY j.priority, j.ready_at, j.id LIMIT most) AS o
     UNION
     SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM job j

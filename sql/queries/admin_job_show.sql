@@ -107,10 +107,7 @@ SELECT j.id, j.state,
                                      || COALESCE(format(' (by %s at %s UTC)', q.paused_by,
                                                         to_char(q.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '')
                                 FROM claimd.queue q WHERE q.name = j.queue AND q.paused), '')
-                 || CASE WHEN k.paused
-                         THEN format('; kind %s is paused', j.kind)
-                              || COALESCE(format(' (by %s at %s UTC)', k.paused_by,
-                                                 to_char(k.paused_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), '')
+                 || CASE WHEN s.why IS NOT NULL THEN format('; kind %s %s', j.kind, s.why)
                          WHEN live.of_queue = 0 THEN format('; no live worker serves queue %s', j.queue)
                          WHEN live.of_kind = 0 AND live.of_queue = 1
                          THEN format('; the only live worker of queue %s does not serve kind %s', j.queue, j.kind)
@@ -153,3 +150,4 @@ SELECT j.id, j.state,
   LEFT JOIN claimd.job_live o ON o.id = j.id AND j.finalized_at IS NULL AND (o.fence = j.fence OR j.state <> 'running')
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id
   LEFT JOIN claimd.kind k ON k.name = j.kind
+  LEFT JOIN claimd.stopped_kind s ON s.name = j.kind

@@ -6,12 +6,12 @@ WITH live AS MATERIALIZED (
 )
 SELECT CASE WHEN NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind AND k.is_announced)
             THEN format('kind %s is unknown: no worker has ever announced it', p.kind)
-            WHEN EXISTS (SELECT FROM claimd.kind k WHERE k.name = p.kind AND k.paused)
-            THEN format('kind %s is paused (claimctl kinds resume)', p.kind)
+            WHEN k.why IS NOT NULL THEN format('kind %s %s (claimctl kinds show)', p.kind, k.why)
             WHEN NOT EXISTS (SELECT FROM live w WHERE p.queue = ANY (w.queues))
             THEN format('no live worker serves queue %s (worker.queues)', p.queue)
             ELSE format('no live worker of queue %s serves kind %s', p.queue, p.kind) END AS what
   FROM unnest($1, $2) AS p(queue, kind)
+  LEFT JOIN claimd.stopped_kind k ON k.name = p.kind
  CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE p.queue = ANY (w.queues) AND p.kind = ANY (w.kinds)) AS workers
                        FROM live w) s
  WHERE s.workers = 0

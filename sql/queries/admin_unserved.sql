@@ -22,7 +22,7 @@ SELECT l.queue, j.kind, count(*) AS jobs,
                       WHERE queue = l.queue AND priority = l.priority AND share = l.share AND ready_at <= statement_timestamp()
                       ORDER BY ready_at, id LIMIT 20000) j
  WHERE j.state = 'available'
-   AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = j.kind AND k.paused)
+   AND NOT EXISTS (SELECT FROM claimd.stopped_kind k WHERE k.name = j.kind)
    AND NOT EXISTS (SELECT FROM claimd.worker w
                     WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp()
                       AND l.queue = ANY (w.queues) AND j.kind = ANY (w.kinds))

@@ -49,7 +49,7 @@ WITH live AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT min(spare_since) AS spare_since FROM live
                           WHERE o.queue = ANY (queues) AND o.kind = ANY (kinds)) AS v
      WHERE o.oldest_free IS NOT NULL AND v.spare_since IS NOT NULL
-       AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = o.kind AND k.paused)
+       AND NOT EXISTS (SELECT FROM claimd.stopped_kind k WHERE k.name = o.kind)
        AND NOT EXISTS (SELECT FROM claimd.queue q WHERE q.name = o.queue AND (q.paused OR q.limited))
 )
 SELECT 0 AS part, NULL::text AS queue, NULL::text AS kind,
@@ -74,7 +74,7 @@ UNION ALL
 (SELECT 2, o.queue, o.kind, o.available, 0, 0, 0, 0, false, 0, 0
    FROM open o
   WHERE o.available > 0
-    AND NOT EXISTS (SELECT FROM claimd.kind k WHERE k.name = o.kind AND k.paused)
+    AND NOT EXISTS (SELECT FROM claimd.stopped_kind k WHERE k.name = o.kind)
     AND NOT EXISTS (SELECT FROM live w WHERE o.queue = ANY (w.queues) AND o.kind = ANY (w.kinds))
   ORDER BY o.available DESC, o.queue, o.kind
   LIMIT $2)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
 -- stopped or gone), a row 'paused' for each of its queues that is, a row 'weight' for each of them that has one (as its id), a row
--- 'kind' for each kind that is paused, served here or not, a row 'asked' for what an operator wants of it, and a row 'cancel' for
+-- 'kind' for each kind that is stopped, served here or not, a row 'asked' for what an operator wants of it, and a row 'cancel' for
 -- each job that runs under its id and whose cancel was asked for (index: job_live_cancel).
 -- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970. For the survey (inv.L9): $14, the
 -- fewest idle slots since the last beat, and $15, the wait of the oldest claimed job, in µs.
@@ -26,7 +26,7 @@ SELECT 'paused', q.name, 0, 0 FROM me, claimd.queue q WHERE q.paused AND q.name 
 UNION ALL
 SELECT 'weight', q.name, q.weight, 0 FROM me, claimd.queue q WHERE q.weight IS NOT NULL AND q.name = ANY (me.queues)
 UNION ALL
-SELECT 'kind', k.name, 0, 0 FROM me, claimd.kind k WHERE k.paused
+SELECT 'kind', k.name, 0, 0 FROM me, claimd.stopped_kind k
 UNION ALL
 SELECT 'asked', asked, 0, 0 FROM me WHERE asked <> ''
 UNION ALL
