@@ -2,6 +2,7 @@
  *
  * Verbs: what the header of each says is what PostgreSQL makes of its statement; and what a call
  * refuses before a server is asked. */
+#include "base/text.h"
 #include "support/pg_fixture.h"
 #include "verbs/list.h"
 
@@ -77,6 +78,24 @@ START_TEST(each_header_gives_its_columns_a_form_that_fits)
 }
 END_TEST
 
+/* EXPLAIN asks for the rights on tables and functions, and runs nothing. */
+START_TEST(each_statement_is_granted_to_operators)
+{
+    static const char *const nulls[VERB_PARAMS_MAX];
+    PQclear(PQexec(conn, "SET ROLE claimd_admin"));
+    for (const struct verb *const *at = verb_list; *at != NULL; at++) {
+        const struct pg_statement *s = (*at)->statement;
+        autotext struct text sql = TEXT_INIT(1 << 20);
+        text_put(&sql, "EXPLAIN %s", s->sql);
+        PGresult *r =
+            PQexecParams(conn, text_str(&sql), s->type_count, s->types, nulls, NULL, NULL, 0);
+        ck_assert_msg(PQresultStatus(r) == PGRES_TUPLES_OK, "%s: %s", s->name,
+                      PQerrorMessage(conn));
+        PQclear(r);
+    }
+}
+END_TEST
+
 static const struct {
     const struct verb *verb;
     const char *param;
@@ -133,6 +152,7 @@ int main(void)
     tcase_add_checked_fixture(server, setup, teardown);
     tcase_add_test(server, each_header_names_the_columns_of_its_statement);
     tcase_add_test(server, each_header_gives_its_columns_a_form_that_fits);
+    tcase_add_test(server, each_statement_is_granted_to_operators);
     tcase_add_loop_test(pure, a_value_has_its_parameters_form_or_is_refused, 0,
                         (int)ARRAY_COUNT(values));
     suite_add_tcase(suite, server);
