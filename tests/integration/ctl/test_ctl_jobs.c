@@ -363,6 +363,7 @@ static const struct {
     {{"stats"}, "finished"},
     {{"top"}, "workers"},
     {{"doctor"}, "checks"},
+    {{"handlers", "check", "/dev/null"}, "findings"},
     {{"config", "check"}, "configuration"},
     {{"config", "show"}, "lock"},
     {{"config", "schema"}, "properties"},
