@@ -167,6 +167,15 @@ static const struct ctl_command rows[] = {
                  {"plugins", "DIR", "handlers; default: those of this build"},
                  {"handlers", "DIR", "files of handler programs; default none"}},
      .run = dev},
+    {.noun = "handler",
+     .verb = "new",
+     ONE_WORD("NAME"),
+     .help = "Make a folder with a handler that can be tested and run at once.\n\n"
+             "The handler is of kind NAME. Its README.md says how to run it; its program `test` "
+             "tries it without servers.",
+     .examples = "claimctl handler new thumbnail --lang python",
+     .options = {{"lang", "LANG", "c, python or sh"}},
+     .run = handler_new},
     {.noun = "handlers",
      .verb = "check",
      .words = "FILE...|DIR",
