@@ -33,7 +33,10 @@ LABEL org.opencontainers.image.title="claimd" \
     org.opencontainers.image.licenses="Apache-2.0"
 
 FROM claimd AS claimd-worker
-COPY --from=build /out/usr/local/bin/claimd-worker /out/usr/local/bin/claimd-runner /usr/local/bin/
+COPY --from=build /out/usr/local/bin/claimd-worker /out/usr/local/bin/claimd-runner /out/usr/local/bin/claimd-handler-test \
+    /usr/local/bin/
+COPY --from=build /out/usr/local/share/claimd/python /usr/local/share/claimd/python
+COPY --from=build /out/usr/local/share/claimd/shell /usr/local/share/claimd/shell
 COPY --from=build /out/usr/local/lib/claimd /usr/local/lib/claimd
 COPY --from=build /out/usr/local/include/claimd /usr/local/include/claimd
 EXPOSE 8422

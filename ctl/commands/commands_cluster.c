@@ -167,6 +167,29 @@ static const struct ctl_command rows[] = {
                  {"plugins", "DIR", "handlers; default: those of this build"},
                  {"handlers", "DIR", "files of handler programs; default none"}},
      .run = dev},
+    {.noun = "handler",
+     .verb = "new",
+     ONE_WORD("NAME"),
+     .help = "Make a folder with a handler that can be tested and run at once.\n\n"
+             "The handler is of kind NAME. Its README.md says how to run it; its program `test` "
+             "tries it without servers.",
+     .examples = "claimctl handler new thumbnail --lang python",
+     .options = {{"lang", "LANG", "c, python or sh"}},
+     .run = handler_new},
+    {.noun = "handlers",
+     .verb = "check",
+     .words = "FILE...|DIR",
+     .words_min = 1,
+     .words_max = MANY,
+     .help = "Check files of handler programs as a worker does, without servers.\n\n"
+             "Prints each mistake with its place in the file and what is allowed, and which kinds "
+             "each good file serves and which args its command takes. Two handlers of one kind "
+             "are a mistake, too. Nothing is started. Whose files are trusted is as for a worker "
+             "of this user and configuration (worker.plugin_owners). Exits with 2 if anything is "
+             "wrong.",
+     .examples = "claimctl handlers check handlers\n"
+                 "claimctl handlers check thumbnails.json --json",
+     .run = handlers_check},
     {.noun = "config",
      .verb = "check",
      .words = "[FILE]",

@@ -153,6 +153,7 @@ ctl_run batches_open, batches_add, batches_cancel;
 ctl_run schedules_set, schedules_apply;
 ctl_run apply;
 ctl_run doctor, dev;
+ctl_run handlers_check, handler_new;
 ctl_run config_check, config_show, config_print_schema, config_doc;
 ctl_run help, completion;
 

@@ -29,6 +29,10 @@ refused() {
 
 docker-compose -f "$tmp/docker-compose.yml" config -q
 CLAIMD_PLUGINS=/srv docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/plugins.yml" config -q
+cp -r "$source/examples" "$tmp"
+docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/examples/handler-image-python/compose.yml" config >"$tmp/python"
+grep -q "context: $tmp/examples/handler-image-python" "$tmp/python"
+grep -q 'target: handlers' "$tmp/python"
 refused CLAIMD_PLUGINS docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/plugins.yml" config -q
 docker-compose -f "$tmp/docker-compose.yml" -f "$tmp/deploy/compose/monitoring.yml" config >"$tmp/monitored"
 for folder in deploy/prometheus deploy/grafana/provisioning deploy/grafana/claimd.json; do # feat.B29

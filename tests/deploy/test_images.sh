@@ -13,7 +13,7 @@ for label in title description version revision licenses; do
     grep -q "org.opencontainers.image.$label=" Dockerfile || fail "Dockerfile: no label $label"
 done
 files="Dockerfile docker-compose.yml deploy/compose/*.yml deploy/compose/.env.example deploy/compose/make-secrets docs/many-hosts.md
-    examples/handler-image/Dockerfile"
+    examples/handler-image/Dockerfile examples/handler-image-python/Dockerfile examples/handler-image-python/compose.yml"
 # shellcheck disable=SC2086  # several
 other=$(grep -noE '\bclaimd(-worker)?:[0-9][0-9.]*' $files | grep -vE "claimd(-worker)?:$version\$" || true)
 [ -z "$other" ] || fail "another version than $version: $other"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guide_python.sh SOURCE_DIR BIN_DIR: docs/guide/python.md as it is written there, but for two paths: the first program is
-# served by a worker, its job ends as the page says, and the other blocks run (the last one with Debian's python3-psycopg).
+# guide_python.sh SOURCE_DIR BIN_DIR: docs/guide/python.md as it is written there. Its commands make a project, whose job ends
+# as the page says; its program, put in that one's place, is served by a worker, its handler file is the one that was made, and
+# the other blocks run (the last one with Debian's python3-psycopg).
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -15,17 +16,24 @@ stop() {
 trap stop EXIT
 chmod 755 "$tmp"
 umask 022
-mkdir "$tmp/handlers" "$tmp/sdk"
+mkdir "$tmp/blocks" "$tmp/bin" "$tmp/sdk"
 cp "$source_dir/sdk/python/claimd.py" "$tmp/sdk"
+cd "$tmp"
+PATH=$bin_dir:$PATH
+export PATH
 
-awk -v dir="$tmp" '
+awk -v dir="$tmp/blocks" '
     /^```$/ && file != "" { close(file); file = ""; next }
-    /^```(python|json)$/ { n++; file = sprintf("%s/%d.%s", dir, n, substr($0, 4)); next }
+    /^```(sh|python|json)$/ { type = substr($0, 4); file = sprintf("%s/%d.%s", dir, ++n[type], type); next }
     file != "" { print >file }' "$source_dir/docs/guide/python.md"
-mv "$tmp/1.python" "$tmp/thumbnail.py"
-sed -e "s,/srv,$tmp," -e "s,/usr/share/claimd/python,$tmp/sdk," "$tmp/2.json" >"$tmp/handlers/thumbnails.json"
 
-"$bin_dir/claimctl" dev --dir "$tmp/dev" --handlers "$tmp/handlers" --workers 1 >"$tmp/dev.log" 2>&1 &
+# command N: the N-th line for a shell
+command() {
+    sed 's,\./dev claimctl,claimctl,' "$tmp/blocks/$1.sh"
+}
+eval "$(command 1)"
+sed "s,/srv,$tmp," "$tmp/blocks/1.json" | diff - thumbnail/handlers/thumbnail.json
+eval "exec $(command 2) --dir $tmp/dev --workers 1" >"$tmp/dev.log" 2>&1 &
 cluster=$!
 
 # until SECONDS COMMAND…
@@ -42,24 +50,32 @@ until_true() {
     done
 }
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
-eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 
 # shows ID TEXT: does `jobs show` have it?
 shows() {
-    "$bin_dir/claimctl" jobs show "$1" >"$tmp/job" && grep -q -e "$2" "$tmp/job"
+    claimctl jobs show "$1" >"$tmp/job" && grep -q -e "$2" "$tmp/job"
 }
-id=$("$bin_dir/claimctl" enqueue thumbnail --args '{"path": "cat"}')
-until_true 120 shows "$id" completed
-until_true 1 shows "$id" cat.jpg
-id=$("$bin_dir/claimctl" enqueue thumbnail --args '{"path": ""}')
+eval "$(command 3 | sed "s,dev --env,& --dir $tmp/dev,")" >"$tmp/id"
+until_true 120 shows "$(cat "$tmp/id")" 'counted": 3'
+
+cp "$tmp/blocks/1.python" thumbnail/handler.py
+kill -HUP "$(pgrep -P "$cluster" claimd-worker)"
+# A process of the old program may have it first.
+is_new_one() {
+    id=$(eval "$(command 4)")
+    until_true 120 shows "$id" 'completed\|discarded'
+    shows "$id" cat.jpg
+}
+until_true 120 is_new_one
+id=$(claimctl enqueue thumbnail --args '{"path": ""}')
 until_true 120 shows "$id" discarded
 until_true 1 shows "$id" 'args need a path'
 
-PYTHONPATH=$tmp/sdk python3 "$tmp/3.python"
+PYTHONPATH=$tmp/sdk python3 "$tmp/blocks/2.python"
 if /usr/bin/python3 -c 'import psycopg' 2>/dev/null; then
-    PYTHONPATH=$tmp/sdk /usr/bin/python3 "$tmp/4.python"
+    PYTHONPATH=$tmp/sdk /usr/bin/python3 "$tmp/blocks/3.python"
     has_dog() {
-        "$bin_dir/claimctl" jobs list --state completed --columns id,result | grep -q dog.jpg
+        claimctl jobs list --state completed --columns id,result | grep -q dog.jpg
     }
     until_true 120 has_dog
 elif [ -n "${CLAIMD_REQUIRE_SERVICES:-}" ]; then

@@ -5,15 +5,15 @@
 #include "base/hash.h"
 #include "base/parse.h"
 #include "worker/protocol.h"
+#include "worker/runner/handler_value.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #define FILE_BYTES_MAX ((size_t)256 << 10)
 #define START_MS_DEFAULT 30000
-#define MEMORY_MIN ((int64_t)16 << 20)
-#define MEMORY_MAX ((int64_t)1 << 50)
 #define OPEN_FILES_MIN 16
 #define OPEN_FILES_MAX 1048576
 #define CPU_SECONDS_MAX 31536000
@@ -25,113 +25,36 @@ static const char *const FILE_KEYS[] = {"command",    "mode",          "kinds", 
 static const char *const KIND_KEYS[] = {"timeout",      "max_attempts", "max_crashes", "backoff",
                                         "at_most_once", "keep_log",     NULL};
 
-/* ---- members ---- */
+/* ---- mistakes ---- */
 
-static bool is_listed(const char *const *list, const char *word)
+/* What follows a mistake is read as well where all of them are wanted. */
+static enum status note(const struct handler_file *h, enum status st, struct err *err)
 {
-    while (*list != NULL && strcmp(*list, word) != 0) {
-        list++;
+    if (st != STATUS_INVALID || h->mistakes == NULL) {
+        return st;
     }
-    return *list != NULL;
-}
-
-static enum status check_keys(const json_t *object, const char *place, const char *const *allowed,
-                              struct err *err)
-{
-    char names[256] = "";
-    size_t at = 0;
-    const char *key = NULL;
-    json_t *value = NULL;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value)
-    {
-        if (is_listed(allowed, key)) {
-            continue;
-        }
-        for (size_t i = 0; allowed[i] != NULL && at < sizeof names; i++) {
-            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i > 0 ? ", " : "",
-                                   allowed[i]);
-        }
-        return err_fail(err, STATUS_INVALID, "%s has no key '%.64s': allowed are %s", place, key,
-                        names);
-    }
-    return STATUS_OK;
-}
-
-static enum status get_integer(const json_t *value, const char *place, int64_t min, int64_t max,
-                               int64_t *ret, struct err *err)
-{
-    int64_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < min || number > max) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted a whole number, %" PRId64 "…%" PRId64,
-                        place, min, max);
-    }
-    *ret = number;
-    return STATUS_OK;
-}
-
-/* Seconds, or a text such as "500ms", "90s", "10m". */
-static enum status get_duration_ms(const json_t *value, const char *place, int64_t max_ms,
-                                   int64_t *ret_ms, struct err *err)
-{
-    int64_t us = 0;
-    enum status st = STATUS_OK;
-    if (json_is_string(value)) {
-        st = parse_duration_us(json_string_value(value), &us, NULL);
-    } else if (json_is_integer(value) && json_integer_value(value) <= max_ms / 1000) {
-        us = json_integer_value(value) * US_PER_S;
-    }
-    if (st != STATUS_OK || us < US_PER_MS || us / US_PER_MS > max_ms) {
-        return err_fail(err, STATUS_INVALID,
-                        "%s: wanted a time up to %" PRId64 " s, as \"90s\", \"10m\", or seconds",
-                        place, max_ms / 1000);
-    }
-    *ret_ms = us / US_PER_MS;
-    return STATUS_OK;
-}
-
-/* Octets, or a text such as "512M", "2G". */
-static enum status get_octets(const json_t *value, const char *place, int64_t *ret, struct err *err)
-{
-    int64_t octets = json_integer_value(value);
-    if (json_is_string(value)) {
-        const char *text = json_string_value(value);
-        size_t len = strlen(text);
-        const char *units = "KMG";
-        const char *unit = len > 0 ? strchr(units, text[len - 1]) : NULL;
-        int64_t number = 0;
-        if (unit != NULL && *unit != '\0' &&
-            parse_i64(text, len - 1, 0, MEMORY_MAX >> 30, &number, NULL) == STATUS_OK) {
-            octets = number << (10 * (unit - units + 1));
-        }
-    }
-    if (octets < MEMORY_MIN || octets > MEMORY_MAX) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted octets, or as \"512M\", at least 16M",
-                        place);
-    }
-    *ret = octets;
-    return STATUS_OK;
-}
-
-static enum status get_flag(const json_t *value, const char *place, int32_t *ret, struct err *err)
-{
-    if (!json_is_boolean(value)) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted true or false", place);
-    }
-    *ret = json_is_true(value) ? 1 : 0;
-    return STATUS_OK;
-}
-
-static enum status get_text(const json_t *value, const char *place, const char **ret,
-                            struct err *err)
-{
-    if (!json_is_string(value)) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted a text", place);
-    }
-    *ret = json_string_value(value);
+    h->mistakes->found(h->mistakes->ctx, err->msg);
+    h->mistakes->count++;
+    *err = (struct err){.status = STATUS_OK};
     return STATUS_OK;
 }
 
 /* ---- kinds ---- */
+
+static enum status get_backoff(const json_t *value, const char *kind, const char **ret,
+                               struct err *err)
+{
+    struct backoff backoff;
+    enum status st = handler_get_text(value, "backoff", ret, err);
+    if (st == STATUS_OK) {
+        st = backoff_parse(*ret, &backoff, err);
+    }
+    if (st != STATUS_OK) {
+        *ret = NULL;
+        err_prefix(err, "kinds.%s", kind);
+    }
+    return st;
+}
 
 static enum status read_kind_member(struct claimd_kind *k, const char *key, const json_t *value,
                                     struct err *err)
@@ -141,24 +64,24 @@ static enum status read_kind_member(struct claimd_kind *k, const char *key, cons
     enum status st = STATUS_OK;
     (void)snprintf(place, sizeof place, "kinds.%s.%s", k->name, key);
     if (strcmp(key, "timeout") == 0) {
-        return get_duration_ms(value, place, JOB_KIND_TIMEOUT_MS_MAX, &k->timeout_ms, err);
+        return handler_get_ms(value, place, JOB_KIND_TIMEOUT_MS_MAX, &k->timeout_ms, err);
     }
     if (strcmp(key, "backoff") == 0) {
-        return get_text(value, place, &k->backoff, err);
+        return get_backoff(value, k->name, &k->backoff, err);
     }
     if (strcmp(key, "at_most_once") == 0) {
-        return get_flag(value, place, &k->at_most_once, err);
+        return handler_get_flag(value, place, &k->at_most_once, err);
     }
     if (strcmp(key, "keep_log") == 0) {
-        return get_flag(value, place, &k->keep_log, err);
+        return handler_get_flag(value, place, &k->keep_log, err);
     }
-    st = get_integer(value, place, 1, JOB_KIND_ATTEMPTS_MAX, &number, err);
+    st = handler_get_integer(value, place, 1, JOB_KIND_ATTEMPTS_MAX, &number, err);
     *(strcmp(key, "max_attempts") == 0 ? &k->max_attempts : &k->max_crashes) = (int32_t)number;
     return st;
 }
 
-static enum status read_kind(const char *name, const json_t *object, struct claimd_kind *ret,
-                             struct err *err)
+static enum status read_kind(const struct handler_file *h, const char *name, const json_t *object,
+                             struct claimd_kind *ret, struct err *err)
 {
     char place[JOB_NAME_MAX + 16];
     const char *key = NULL;
@@ -172,13 +95,11 @@ static enum status read_kind(const char *name, const json_t *object, struct clai
     if (!json_is_object(object)) {
         return err_fail(err, STATUS_INVALID, "%s: wanted an object, {} for the defaults", place);
     }
-    st = check_keys(object, place, KIND_KEYS, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
-        st = read_kind_member(ret, key, value, err);
+        st = handler_key_is_one(KIND_KEYS, key) ? read_kind_member(ret, key, value, err)
+                                                : handler_key_refuse(place, key, KIND_KEYS, err);
+        st = note(h, st, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -199,10 +120,11 @@ static enum status read_kinds(struct handler_file *h, struct err *err)
     }
     json_object_foreach((json_t *)(uintptr_t)kinds, name, object)
     {
-        enum status st = read_kind(name, object, &h->kinds[n++], err);
+        enum status st = note(h, read_kind(h, name, object, &h->kinds[n], err), err);
         if (st != STATUS_OK) {
             return st;
         }
+        n += h->kinds[n].name != NULL;
     }
     return STATUS_OK;
 }
@@ -219,7 +141,9 @@ static enum status read_command(struct handler_file *h, struct err *err)
                         HANDLER_ARGS_MAX);
     }
     for (size_t i = 0; i < count; i++) {
-        enum status st = get_text(json_array_get(command, i), "command", &h->argv[i], err);
+        char place[32];
+        (void)snprintf(place, sizeof place, "command[%zu]", i);
+        enum status st = handler_get_text(json_array_get(command, i), place, &h->argv[i], err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -254,7 +178,7 @@ static enum status read_exit_codes(struct handler_file *h, struct err *err)
     }
     json_object_foreach((json_t *)(uintptr_t)codes, key, value)
     {
-        enum status st = read_exit_code(h, key, json_string_value(value), err);
+        enum status st = note(h, read_exit_code(h, key, json_string_value(value), err), err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -267,12 +191,13 @@ static enum status read_once(struct handler_file *h, struct err *err)
     const json_t *result = json_object_get(h->root, "result");
     const json_t *seconds = json_object_get(h->root, "cpu_seconds");
     const char *from = "descriptor_4";
-    enum status st = read_exit_codes(h, err);
-    if (st == STATUS_OK && result != NULL) {
-        st = get_text(result, "result", &from, err);
-    }
+    enum status st = note(h, read_exit_codes(h, err), err);
     if (st == STATUS_OK && seconds != NULL) {
-        st = get_integer(seconds, "cpu_seconds", 1, CPU_SECONDS_MAX, &h->cpu_seconds, err);
+        st = handler_get_integer(seconds, "cpu_seconds", 1, CPU_SECONDS_MAX, &h->cpu_seconds, err);
+        st = note(h, st, err);
+    }
+    if (st == STATUS_OK && result != NULL) {
+        st = handler_get_text(result, "result", &from, err);
     }
     if (st != STATUS_OK) {
         return st;
@@ -289,7 +214,7 @@ static enum status read_mode(struct handler_file *h, struct err *err)
     static const char *const only_once[] = {"exit_codes", "result", "cpu_seconds"};
     const json_t *mode = json_object_get(h->root, "mode");
     const char *name = "serve";
-    if (mode != NULL && get_text(mode, "mode", &name, err) != STATUS_OK) {
+    if (mode != NULL && handler_get_text(mode, "mode", &name, err) != STATUS_OK) {
         return STATUS_INVALID;
     }
     h->is_once = strcmp(name, "once") == 0;
@@ -299,12 +224,14 @@ static enum status read_mode(struct handler_file *h, struct err *err)
     if (strcmp(name, "serve") != 0) {
         return err_fail(err, STATUS_INVALID, "mode: wanted \"serve\" or \"once\"");
     }
-    for (size_t i = 0; i < ARRAY_COUNT(only_once); i++) {
+    enum status st = STATUS_OK;
+    for (size_t i = 0; st == STATUS_OK && i < ARRAY_COUNT(only_once); i++) {
         if (json_object_get(h->root, only_once[i]) != NULL) {
-            return err_fail(err, STATUS_INVALID, "%s: only with \"mode\": \"once\"", only_once[i]);
+            st = err_fail(err, STATUS_INVALID, "%s: only with \"mode\": \"once\"", only_once[i]);
+            st = note(h, st, err);
         }
     }
-    return STATUS_OK;
+    return st;
 }
 
 static bool is_variable(const char *name)
@@ -323,16 +250,19 @@ static enum status read_env(struct handler_file *h, struct err *err)
         return err_fail(err, STATUS_INVALID, "env: wanted an object of at most %d texts",
                         HANDLER_ENV_MAX);
     }
+    enum status st = STATUS_OK;
     json_object_foreach((json_t *)(uintptr_t)env, name, value)
     {
-        if (!is_variable(name) || !json_is_string(value)) {
-            return err_fail(err, STATUS_INVALID,
-                            "env.%.64s: wanted a variable's name, not CLAIMD_…, and a text", name);
+        if (is_variable(name) && json_is_string(value)) {
+            h->env[h->env_count][0] = name;
+            h->env[h->env_count++][1] = json_string_value(value);
+        } else if (st == STATUS_OK) {
+            st = err_fail(err, STATUS_INVALID,
+                          "env.%.64s: wanted a variable's name, not CLAIMD_…, and a text", name);
+            st = note(h, st, err);
         }
-        h->env[h->env_count][0] = name;
-        h->env[h->env_count++][1] = json_string_value(value);
     }
-    return STATUS_OK;
+    return st;
 }
 
 static enum status read_limits(struct handler_file *h, struct err *err)
@@ -343,13 +273,15 @@ static enum status read_limits(struct handler_file *h, struct err *err)
     int64_t start_ms = START_MS_DEFAULT;
     enum status st = STATUS_OK;
     if (start != NULL) {
-        st = get_duration_ms(start, "start_timeout", HANDLER_START_MS_MAX, &start_ms, err);
+        st = handler_get_ms(start, "start_timeout", HANDLER_START_MS_MAX, &start_ms, err);
+        st = note(h, st, err);
     }
     if (st == STATUS_OK && memory != NULL) {
-        st = get_octets(memory, "memory", &h->memory, err);
+        st = note(h, handler_get_octets(memory, "memory", &h->memory, err), err);
     }
     if (st == STATUS_OK && files != NULL) {
-        st = get_integer(files, "open_files", OPEN_FILES_MIN, OPEN_FILES_MAX, &h->open_files, err);
+        st = handler_get_integer(files, "open_files", OPEN_FILES_MIN, OPEN_FILES_MAX,
+                                 &h->open_files, err);
     }
     h->start_timeout_us = start_ms * US_PER_MS;
     return st;
@@ -362,11 +294,33 @@ static enum status read_cwd(struct handler_file *h, struct err *err)
     if (cwd == NULL) {
         return STATUS_OK;
     }
-    enum status st = get_text(cwd, "cwd", &h->cwd, err);
+    enum status st = handler_get_text(cwd, "cwd", &h->cwd, err);
     if (st == STATUS_OK && h->cwd[0] != '/') {
         st = err_fail(err, STATUS_INVALID, "cwd: '%s' does not begin with /", h->cwd);
     }
     return st;
+}
+
+/* The length of "{name}" at the text's begin; 0 = it is none. */
+static size_t braces(const char *text)
+{
+    size_t len = text[0] == '{' ? 1 : 0;
+    while (len > 0 && (isalnum((unsigned char)text[len]) || text[len] == '_')) {
+        len++;
+    }
+    return len > 1 && text[len] == '}' ? len + 1 : 0;
+}
+
+size_t handler_piece(const char *at, enum handler_piece *ret)
+{
+    size_t single = braces(at);
+    size_t doubled = at[0] == '{' ? braces(at + 1) : 0;
+    if (doubled > 0 && at[1 + doubled] == '}') {
+        *ret = HANDLER_BRACES;
+        return doubled + 2;
+    }
+    *ret = single > 0 ? HANDLER_ARG : HANDLER_OCTET;
+    return single > 0 ? single : 1;
 }
 
 /* ---- static checks ---- */
@@ -396,11 +350,30 @@ static enum status check_writable(const char *path, struct err *err)
     return STATUS_OK;
 }
 
+/* In the program itself nothing is filled in. */
+static enum status check_braces(const struct handler_file *h, struct err *err)
+{
+    enum handler_piece piece = HANDLER_OCTET;
+    for (const char *at = h->argv[0]; h->is_once && *at != '\0';) {
+        size_t size = handler_piece(at, &piece);
+        if (piece == HANDLER_ARG) {
+            return err_fail(err, STATUS_INVALID,
+                            "command: %.*s is in the program's path: args are filled in behind it",
+                            (int)size, at);
+        }
+        at += size;
+    }
+    return STATUS_OK;
+}
+
 enum status handler_file_check_command(const struct handler_file *h, struct err *err)
 {
-    enum status st = check_program(h->argv[0], err);
+    enum status st = check_braces(h, err);
+    if (st == STATUS_OK) {
+        st = note(h, check_program(h->argv[0], err), err);
+    }
     for (size_t i = 0; st == STATUS_OK && h->argv[i] != NULL; i++) {
-        st = check_writable(h->argv[i], err);
+        st = note(h, check_writable(h->argv[i], err), err);
     }
     return st;
 }
@@ -467,59 +440,119 @@ static enum status parse(struct handler_file *h, const char *text, size_t len, s
     if (!json_is_object(h->root)) {
         return err_fail(err, STATUS_INVALID, "wanted a JSON object");
     }
-    return check_keys(h->root, "the file", FILE_KEYS, err);
+    return STATUS_OK;
+}
+
+static enum status check_keys(struct handler_file *h, struct err *err)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+    const json_t *schema = json_object_get(h->root, "$schema");
+    const char *name = NULL; /* for editors alone */
+    enum status st = STATUS_OK;
+    if (schema != NULL) {
+        st = note(h, handler_get_text(schema, "$schema", &name, err), err);
+    }
+    json_object_foreach(h->root, key, value)
+    {
+        if (st == STATUS_OK && !handler_key_is_one(FILE_KEYS, key)) {
+            st = note(h, handler_key_refuse("the file", key, FILE_KEYS, err), err);
+        }
+    }
+    return st;
 }
 
 typedef enum status part(struct handler_file *h, struct err *err);
 
 static enum status read_parts(struct handler_file *h, struct err *err)
 {
-    static part *const parts[] = {read_mode, read_command, read_kinds,
-                                  read_env,  read_cwd,     read_limits};
+    static part *const parts[] = {check_keys, read_mode, read_command, read_kinds,
+                                  read_env,   read_cwd,  read_limits};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        enum status st = parts[i](h, err);
+        enum status st = note(h, parts[i](h, err), err);
         if (st != STATUS_OK) {
             return st;
         }
     }
-    return plugin_kinds_accept(h->kinds, err);
+    if (h->kinds[0].name == NULL || h->argv[0] == NULL) {
+        return STATUS_OK; /* as noted */
+    }
+    enum status st = plugin_kinds_accept(h->kinds, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return handler_file_check_command(h, err);
 }
 
-enum status handler_file_read(int fd, const char *file, const struct plugin_owners *owners,
-                              struct handler_file *ret, struct err *err)
+static enum status read_text(const struct handler_file *h, int fd,
+                             const struct plugin_owners *owners, char *ret_text, size_t *ret_len,
+                             struct err *err)
+{
+    off_t size = 0;
+    enum status st = note(h, plugin_regular_check(fd, owners, &size, err), err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return load(fd, ret_text, ret_len, err);
+}
+
+static enum status read_all(struct handler_file *h, int fd, const char *file,
+                            const struct plugin_owners *owners, struct err *err)
 {
     autofree char *text = calloc(1, FILE_BYTES_MAX);
     size_t len = 0;
-    *ret = (struct handler_file){.root = NULL};
-    enum status st = set_name(ret, file, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    off_t size = 0;
-    st = plugin_regular_check(fd, owners, &size, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
     if (text == NULL) {
         return err_fail(err, STATUS_NOMEM, "read");
     }
-    st = load(fd, text, &len, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = parse(ret, text, len, err);
+    enum status st = note(h, set_name(h, file, err), err);
     if (st == STATUS_OK) {
-        st = read_parts(ret, err);
+        st = read_text(h, fd, owners, text, &len, err);
     }
     if (st == STATUS_OK) {
-        st = handler_file_check_command(ret, err);
+        st = parse(h, text, len, err);
     }
-    if (st != STATUS_OK) {
-        handler_file_release(ret);
-        return st;
+    if (st == STATUS_OK) {
+        st = read_parts(h, err);
     }
-    set_version(ret, text, len);
-    return STATUS_OK;
+    if (st == STATUS_OK) {
+        set_version(h, text, len);
+    }
+    return st;
+}
+
+enum status handler_file_read(int fd, const char *file, const struct plugin_owners *owners,
+                              struct handler_mistakes *mistakes, struct handler_file *ret,
+                              struct err *err)
+{
+    *ret = (struct handler_file){.mistakes = mistakes};
+    enum status st = note(ret, read_all(ret, fd, file, owners, err), err);
+    ret->mistakes = NULL;
+    if (st == STATUS_OK && mistakes != NULL && mistakes->count > 0) {
+        return STATUS_INVALID;
+    }
+    return st;
+}
+
+enum status handler_file_check_names(const struct handler_file *h,
+                                     const struct claimd_plugin *others, size_t count,
+                                     struct err *err)
+{
+    struct plugin_names names = {.plugin = ""};
+    if (count == PLUGINS_MAX) {
+        return err_fail(err, STATUS_LIMIT, "more than %d plugins and programs", PLUGINS_MAX);
+    }
+    (void)snprintf(names.plugin, sizeof names.plugin, "%s", h->name);
+    for (size_t i = 0; i < CLAIMD_KINDS_MAX && h->kinds[i].name != NULL; i++) {
+        (void)snprintf(names.kinds[i], sizeof names.kinds[i], "%s", h->kinds[i].name);
+    }
+    return plugin_names_check(&names, others, count, err);
+}
+
+bool handler_file_is_one(const char *file)
+{
+    size_t len = strlen(file);
+    size_t end = strlen(RUNNER_HANDLER_SUFFIX);
+    return len > end && strcmp(file + len - end, RUNNER_HANDLER_SUFFIX) == 0;
 }
 
 void handler_file_release(struct handler_file *h)

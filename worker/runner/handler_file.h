@@ -8,13 +8,21 @@
 #include "claimd/plugin.h"
 #include "model/job.h"
 #include "worker/protocol.h"
-#include "worker/runner/plugin_file.h"
+#include "worker/runner/plugin_rules.h"
 
 #include <jansson.h>
 
 #define HANDLER_ARGS_MAX 256
 #define HANDLER_ENV_MAX 64
 #define HANDLER_START_MS_MAX 600000 /* of start_timeout */
+
+/* Of files that are to be mended: `found` is called with each mistake's place in the file and what
+ * is allowed, and reading goes on behind it. */
+struct handler_mistakes {
+    void (*found)(void *ctx, const char *text);
+    void *ctx;
+    size_t count;
+};
 
 /* Texts are of `root`. */
 struct handler_file {
@@ -34,15 +42,34 @@ struct handler_file {
     int64_t memory;                             /* octets of RLIMIT_DATA; 0 = no limit */
     int64_t open_files;                         /* 0 = as the worker */
     struct claimd_kind kinds[CLAIMD_KINDS_MAX]; /* without `handle`; an unnamed one ends them */
+    struct handler_mistakes *mistakes;          /* while it is read */
 };
 
-/* INVALID: what is wrong, with its place in the file and what is allowed. The file's texts are kept
- * until handler_file_release(). */
+/* Does a folder's entry of this name count? */
+bool handler_file_is_one(const char *file);
+
+/* INVALID: what is wrong, with its place in the file and what is allowed. With `mistakes` (may be
+ * NULL) these get all that is wrong, *err nothing, and what is right is in *ret, for as far as the
+ * file can be read. Release *ret whatever the status. */
 enum status handler_file_read(int fd, const char *file, const struct plugin_owners *owners,
-                              struct handler_file *ret, struct err *err) MUST_USE;
+                              struct handler_mistakes *mistakes, struct handler_file *ret,
+                              struct err *err) MUST_USE;
 void handler_file_release(struct handler_file *h);
+
+/* Beside those that were read before: INVALID as plugin_names_check(); LIMIT: they are
+ * PLUGINS_MAX already. */
+enum status handler_file_check_names(const struct handler_file *h,
+                                     const struct claimd_plugin *others, size_t count,
+                                     struct err *err) MUST_USE;
 
 /* Can its program be started, as far as its files tell? INVALID. */
 enum status handler_file_check_command(const struct handler_file *h, struct err *err) MUST_USE;
+
+/* What stands at a place of an argument, once: an octet, "{name}" for a job's arg, or "{{name}}"
+ * for
+ * "{name}" itself. */
+enum handler_piece { HANDLER_OCTET, HANDLER_ARG, HANDLER_BRACES };
+/* Its size there; the text does not end at this place. */
+size_t handler_piece(const char *at, enum handler_piece *ret);
 
 #endif

@@ -7,40 +7,11 @@
 #ifndef CLAIMD_WORKER_RUNNER_PLUGIN_FILE_H
 #define CLAIMD_WORKER_RUNNER_PLUGIN_FILE_H
 
-#include "base/err.h"
-#include "claimd/plugin.h"
-
-#include <stdint.h>
-#include <sys/types.h>
-
-#define PLUGIN_OWNERS_MAX 16
-
-/* Whose files are trusted. None = root and the user that we run as. */
-struct plugin_owners {
-    uid_t list[PLUGIN_OWNERS_MAX];
-    size_t count;
-};
-
-/* "0,1000". INVALID. */
-enum status plugin_owners_parse(const char *text, struct plugin_owners *ret,
-                                struct err *err) MUST_USE;
+#include "worker/runner/plugin_rules.h"
 
 /* Regular, of one of these owners, not writable by others, and a whole shared object: INVALID,
  * UNAVAILABLE. No code of the file has run. */
 enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct err *err) MUST_USE;
-
-/* All of that but what is in it. */
-enum status plugin_regular_check(int fd, const struct plugin_owners *owners, off_t *ret_size,
-                                 struct err *err) MUST_USE;
-
-/* Owner and mode as for a file, of whatever it is. */
-enum status plugin_owner_check(int fd, const struct plugin_owners *owners,
-                               struct err *err) MUST_USE;
-
-/* Validates all but `handle` and replaces numbers of 0 by their defaults; an unnamed kind ends the
- * list, what is behind it becomes zero. */
-enum status plugin_kinds_accept(struct claimd_kind kinds[CLAIMD_KINDS_MAX],
-                                struct err *err) MUST_USE;
 
 /* Maps the file (its constructors run) and validates every field; kinds that the plugin leaves
  * away are zero in *ret, numbers of 0 are replaced by their defaults. */

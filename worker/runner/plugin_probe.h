@@ -6,14 +6,8 @@
 #define CLAIMD_WORKER_RUNNER_PLUGIN_PROBE_H
 
 #include "claimd/plugin.h"
-#include "model/job.h"
 #include "worker/protocol.h"
-
-/* What must be unique among plugins. "" ends the kinds. */
-struct plugin_names {
-    char plugin[JOB_NAME_MAX + 1];
-    char kinds[CLAIMD_KINDS_MAX][JOB_NAME_MAX + 1];
-};
+#include "worker/runner/plugin_rules.h"
 
 struct plugin_trial {
     int fd; /* of the file */

@@ -30,28 +30,6 @@ static enum status refuse(struct plugin_set *set, const char *file, const char *
 
 /* ---- one file ---- */
 
-static enum status check_unique(const struct plugin_set *set, const struct plugin_names *names,
-                                struct err *err)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        if (strcmp(set->plugins[i].name, names->plugin) == 0) {
-            return err_fail(err, STATUS_INVALID, "another file is plugin %s already",
-                            names->plugin);
-        }
-    }
-    for (size_t i = 0; i < CLAIMD_KINDS_MAX && names->kinds[i][0] != '\0'; i++) {
-        for (size_t j = 0; j < set->count; j++) {
-            for (size_t k = 0; k < CLAIMD_KINDS_MAX && set->plugins[j].kinds[k].name != NULL; k++) {
-                if (strcmp(set->plugins[j].kinds[k].name, names->kinds[i]) == 0) {
-                    return err_fail(err, STATUS_INVALID, "kind %s is served by plugin %s already",
-                                    names->kinds[i], set->plugins[j].name);
-                }
-            }
-        }
-    }
-    return STATUS_OK;
-}
-
 /* From here on the descriptor stays open: see plugin_file.h. */
 static enum status load(struct plugin_set *set, int fd, struct err *err)
 {
@@ -77,23 +55,11 @@ static void say_loading(struct runner_page *page, const char *file)
     }
 }
 
-static enum status open_entry(int directory, const char *file, int *ret_fd, struct err *err)
-{
-    *ret_fd = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (*ret_fd < 0 && errno == ELOOP) {
-        return err_fail(err, STATUS_INVALID, "a symbolic link");
-    }
-    if (*ret_fd < 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "open");
-    }
-    return STATUS_OK;
-}
-
 static enum status open_file(const struct plugin_set *set, int directory, const char *file,
                              int *ret_fd, struct err *err)
 {
     int fd = -1;
-    enum status st = open_entry(directory, file, &fd, err);
+    enum status st = plugin_open(directory, file, &fd, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -108,21 +74,15 @@ static enum status open_file(const struct plugin_set *set, int directory, const 
 
 /* ---- all of them ---- */
 
-static int ends_with(const struct dirent *entry, const char *suffix)
-{
-    size_t len = strlen(entry->d_name);
-    size_t end = strlen(suffix);
-    return len > end && strcmp(entry->d_name + len - end, suffix) == 0;
-}
-
 static int is_plugin_file(const struct dirent *entry)
 {
-    return ends_with(entry, ".so");
+    size_t len = strlen(entry->d_name);
+    return len > 3 && strcmp(entry->d_name + len - 3, ".so") == 0;
 }
 
 static int is_handler_file(const struct dirent *entry)
 {
-    return ends_with(entry, RUNNER_HANDLER_SUFFIX);
+    return handler_file_is_one(entry->d_name);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -203,7 +163,8 @@ static enum status list_directory(struct plugin_set *set, const struct plugin_se
 static enum status judge(const struct plugin_set *set, const struct plugin_trial *t,
                          struct err *err)
 {
-    enum status st = t->has_names ? check_unique(set, &t->names, err) : STATUS_OK;
+    enum status st =
+        t->has_names ? plugin_names_check(&t->names, set->plugins, set->count, err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }
@@ -251,34 +212,19 @@ static enum status load_directory(struct plugin_set *set, const struct plugin_se
 
 /* ---- programs ---- */
 
-static enum status check_handler(const struct plugin_set *set, const struct handler_file *h,
-                                 struct err *err)
-{
-    struct plugin_names names = {.plugin = ""};
-    if (set->count == PLUGINS_MAX) {
-        return err_fail(err, STATUS_LIMIT, "more than %d plugins and programs", PLUGINS_MAX);
-    }
-    (void)snprintf(names.plugin, sizeof names.plugin, "%s", h->name);
-    for (size_t i = 0; i < CLAIMD_KINDS_MAX && h->kinds[i].name != NULL; i++) {
-        (void)snprintf(names.kinds[i], sizeof names.kinds[i], "%s", h->kinds[i].name);
-    }
-    return check_unique(set, &names, err);
-}
-
 static enum status load_handler(struct plugin_set *set, int directory, const char *file,
                                 struct err *err)
 {
     struct handler_file h;
     autoclose int fd = -1;
-    enum status st = open_entry(directory, file, &fd, err);
+    enum status st = plugin_open(directory, file, &fd, err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = handler_file_read(fd, file, &set->owners, &h, err);
-    if (st != STATUS_OK) {
-        return st;
+    st = handler_file_read(fd, file, &set->owners, NULL, &h, err);
+    if (st == STATUS_OK) {
+        st = handler_file_check_names(&h, set->plugins, set->count, err);
     }
-    st = check_handler(set, &h, err);
     if (st == STATUS_OK) {
         st = program_add(&h, &set->plugins[set->count], err);
     }
@@ -346,22 +292,6 @@ const struct claimd_kind *plugin_set_doubtful(struct plugin_set *set)
 
 /* ---- both ---- */
 
-static enum status open_directory(const char *path, const struct plugin_owners *owners, int *ret_fd,
-                                  struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open the directory");
-    }
-    enum status st = plugin_owner_check(fd, owners, err);
-    if (st != STATUS_OK) {
-        (void)close(fd);
-        return st;
-    }
-    *ret_fd = fd;
-    return STATUS_OK;
-}
-
 typedef enum status load_fn(struct plugin_set *set, int directory, struct err *err);
 
 static enum status load_plugins(struct plugin_set *set, int directory, struct err *err)
@@ -374,7 +304,7 @@ static enum status open_folder(struct plugin_set *set, const char *path, load_fn
 {
     autoclose int fd = -1;
     struct err reason = {0};
-    if (open_directory(path, &set->owners, &fd, &reason) != STATUS_OK) {
+    if (plugin_open_folder(path, &set->owners, &fd, &reason) != STATUS_OK) {
         return refuse(set, path, reason.msg, err);
     }
     return load_all(set, fd, err);

@@ -8,11 +8,9 @@
 #include "base/err.h"
 #include "claimd/plugin.h"
 #include "worker/protocol.h"
-#include "worker/runner/plugin_file.h"
+#include "worker/runner/plugin_rules.h"
 
 #include <jansson.h>
-
-#define PLUGINS_MAX 64
 
 struct plugin_set {
     struct claimd_plugin *plugins; /* PLUGINS_MAX of them */

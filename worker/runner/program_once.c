@@ -6,7 +6,6 @@
 #include "base/parse.h"
 #include "worker/runner/program_internal.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -27,16 +26,6 @@ struct words {
     size_t at[HANDLER_ARGS_MAX];
     size_t count;
 };
-
-/* The length of "{name}" at the text's begin; 0 = it is none. */
-static size_t placeholder(const char *text)
-{
-    size_t len = text[0] == '{' ? 1 : 0;
-    while (len > 0 && (isalnum((unsigned char)text[len]) || text[len] == '_')) {
-        len++;
-    }
-    return len > 1 && text[len] == '}' ? len + 1 : 0;
-}
 
 static enum status put_value(struct buf *out, const json_t *args, const char *name, size_t len,
                              bool may_begin_with_dash, struct err *err)
@@ -67,17 +56,16 @@ static enum status put_word(struct buf *out, const char *word, const json_t *arg
 {
     enum status st = STATUS_OK;
     for (const char *at = word; *at != '\0' && st == STATUS_OK;) {
-        size_t len = placeholder(at);
-        size_t doubled = at[0] == '{' ? placeholder(at + 1) : 0;
-        if (doubled > 0 && at[1 + doubled] == '}') { /* "{{name}}" stands for "{name}" */
-            st = buf_append(out, at + 1, doubled, err);
-            at += doubled + 2;
-        } else if (len > 0) {
-            st = put_value(out, args, at + 1, len - 2, is_operand || at > word, err);
-            at += len;
+        enum handler_piece piece = HANDLER_OCTET;
+        size_t size = handler_piece(at, &piece);
+        if (piece == HANDLER_ARG) {
+            st = put_value(out, args, at + 1, size - 2, is_operand || at > word, err);
+        } else if (piece == HANDLER_BRACES) {
+            st = buf_append(out, at + 1, size - 2, err);
         } else {
-            st = buf_append_byte(out, *at++, err);
+            st = buf_append_byte(out, *at, err);
         }
+        at += size;
     }
     if (st != STATUS_OK) {
         return st;

@@ -110,6 +110,12 @@ enum status dev_lower(struct dev_cluster *d, struct err *err)
                         "as: choose another folder with --dir",
                         d->dir);
     }
+    if (d->handlers[0] != '\0' && !program_user_reaches(d->handlers)) {
+        return err_fail(err, STATUS_INVALID,
+                        "--handlers: '%s' can't be reached by the unprivileged user that root's "
+                        "clusters run as: it must be below folders that all may enter",
+                        d->handlers);
+    }
     enum status st = ctl_program_path("claimd-worker", worker, sizeof worker, err);
     if (st != STATUS_OK) {
         return st;

@@ -300,7 +300,7 @@ START_TEST(a_connection_string_that_libpq_refuses_is_exit_2)
 }
 END_TEST
 
-/* A way to call each command; that of `dev` is tried in its own test. */
+/* A way to call each command; those of `dev` and `handler new` are tried in their own tests. */
 static const struct {
     const char *words[5];
     const char *key; /* that the document has */
@@ -363,6 +363,7 @@ static const struct {
     {{"stats"}, "finished"},
     {{"top"}, "workers"},
     {{"doctor"}, "checks"},
+    {{"handlers", "check", "/dev/null"}, "findings"},
     {{"config", "check"}, "configuration"},
     {{"config", "show"}, "lock"},
     {{"config", "schema"}, "properties"},
@@ -374,7 +375,7 @@ static const struct {
 
 static bool is_called(const char *noun, const char *verb)
 {
-    bool is_known = strcmp(noun, "dev") == 0;
+    bool is_known = strcmp(noun, "dev") == 0 || strcmp(noun, "handler") == 0;
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *word = calls[i].words[1];
         bool is_verb = verb == NULL || (word != NULL && strcmp(word, verb) == 0);
