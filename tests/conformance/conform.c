@@ -169,6 +169,8 @@ static enum claimd_outcome step(const struct claimd_context *job, char *verb, ch
         exit((int)strtol(rest, NULL, 10)); /* NOLINT(concurrency-mt-unsafe): as a library might */
     } else if (strcmp(verb, "leave") == 0) {
         leave(rest);
+    } else if (strcmp(verb, "wait") == 0) {
+        (void)poll(NULL, 0, (int)(1000 * strtod(rest, NULL)));
     } else if (strcmp(verb, "await_stop") == 0 || strcmp(verb, "ignore_stop") == 0) {
         await_stop(job, verb[0] == 'a');
     } else {
@@ -215,4 +217,11 @@ static enum claimd_outcome conform(const struct claimd_context *job)
     return outcome == OUTCOME_NONE ? claimd_done(job, NULL) : outcome;
 }
 
-CLAIMD_PLUGIN(.name = "conform", .version = "2", .kinds = {{.name = "conform", .handle = conform}})
+/* The other one is for test_programs_mixed: it is killed often, and runs again at once. */
+CLAIMD_PLUGIN(.name = "conform", .version = "2",
+              .kinds = {{.name = "conform", .handle = conform},
+                        {.name = "mixed_plugin",
+                         .handle = conform,
+                         .max_attempts = 1000,
+                         .max_crashes = 1000,
+                         .backoff = "fixed:0s"}})

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import claimd
@@ -54,6 +55,7 @@ STEPS = {
     "kill": lambda job, rest: os.kill(os.getpid(), getattr(signal, "SIG" + rest)),
     "exit": lambda job, rest: os._exit(int(rest)),
     "leave": lambda job, rest: subprocess.Popen(["/bin/sleep", rest], start_new_session=True),
+    "wait": lambda job, rest: time.sleep(float(rest)),
     "await_stop": lambda job, rest: await_stop(job, True),
     "ignore_stop": lambda job, rest: await_stop(job, False),
     "throw": lambda job, rest: raises(LookupError(rest)),
@@ -84,7 +86,7 @@ def take(job, line):
         STEPS[verb](job, rest)
 
 
-@claimd.job("conform")
+@claimd.job(sys.argv[1] if len(sys.argv) > 1 else "conform")
 def conform(job):
     global runs
     runs += 1

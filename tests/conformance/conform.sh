@@ -58,6 +58,7 @@ step() {
         kill) kill "-$2" $$ ;;
         exit) exit "$2" ;;
         leave) setsid sleep "$2" & ;;
+        wait) sleep "$2" ;;
         await_stop) until [ -n "$is_stopped" ]; do sleep 0.02; done ;;
         ignore_stop) while :; do sleep 0.02; done ;;
         done) [ -z "$2" ] || claimd_result "$2" ;;

@@ -64,6 +64,7 @@ STEPS = {
     "kill": lambda rest: os.kill(os.getpid(), getattr(signal, "SIG" + rest)),
     "exit": lambda rest: sys.exit(int(rest)),
     "leave": lambda rest: subprocess.Popen(["/bin/sleep", rest], start_new_session=True),
+    "wait": lambda rest: time.sleep(float(rest)),
     "await_stop": lambda rest: await_stop(True),
     "ignore_stop": lambda rest: await_stop(False),
     "done": result,

@@ -109,7 +109,7 @@ def is_left():
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             with open(path, "rb") as file:
-                if file.read() == b"sleep\0%s\0" % LEFT.encode():
+                if file.read().endswith(b"sleep\0%s\0" % LEFT.encode()):
                     return True
         except OSError:
             pass
