@@ -121,8 +121,12 @@ static int64_t count_of(const struct world *w, const struct peers_row *row, enum
     if (peers_has_handlers(work)) {
         return handlers_count(&peers_works[work], w->options);
     }
-    bool is_shared = work == PEERS_DRAIN || work == PEERS_PYTHON;
-    int64_t jobs = w->options->jobs / (is_shared ? row->share : 1);
+    int64_t jobs = w->options->jobs;
+    if (work == PEERS_DRAIN) {
+        jobs /= row->share;
+    } else if (work == PEERS_PYTHON) { /* more of them, or the starts of workers are most of it */
+        jobs /= 1 + row->share / 10;
+    }
     return peers_is_timed(work) ? w->options->samples : jobs > 0 ? jobs : 1;
 }
 
