@@ -5,12 +5,17 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STAT_MAX 1024
+#define END_ROUNDS 100
+#define END_PAUSE_MS 10
 
 /* Behind the name, which may hold anything, are state (3), parent (4), …, utime (14), stime,
  * cutime, cstime, …, rss (24, in pages). */
@@ -57,4 +62,20 @@ size_t proc_each_child(bool (*call)(void *ctx, pid_t child), void *ctx)
     }
     (void)fclose(list);
     return count;
+}
+
+static bool end_child(void *ctx, pid_t child)
+{
+    (void)ctx;
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, WNOHANG);
+    return true;
+}
+
+void proc_end_children(void)
+{
+    const struct timespec pause = {.tv_nsec = END_PAUSE_MS * 1000000L};
+    for (int round = 0; round < END_ROUNDS && proc_each_child(end_child, NULL) > 0; round++) {
+        (void)nanosleep(&pause, NULL);
+    }
 }

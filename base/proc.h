@@ -24,4 +24,7 @@ bool proc_stat(pid_t pid, struct proc_stat *ret);
  * true. Which are listed while some end is not certain: a later call finds the rest. */
 size_t proc_each_child(bool (*call)(void *ctx, pid_t child), void *ctx);
 
+/* Kills and reaps them all, and in a subreaper theirs, who follow; blocks for at most a second. */
+void proc_end_children(void);
+
 #endif

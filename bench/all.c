@@ -37,6 +37,8 @@ static const struct run {
     {"deferred --jobs 10000000", "deferred --jobs 20000 --rate 1000 --seconds 3"},
     {"realistic --rounds 5 --only river", "realistic --rounds 1 --seconds 1 --only claimd"},
     {"realistic --rounds 1 --only celery", "realistic --rounds 1 --seconds 1 --only celery"},
+    {"handlers --rounds 5",
+     "handlers --rounds 1 --seconds 1 --jobs 2000 --samples 5 --only claimd"},
     {"hoard --rounds 5", "hoard --rounds 1 --jobs 500 --seconds 2"},
     {"far --rounds 3", "far --rounds 1 --seconds 1"},
     {"strategies --rounds 1", "strategies --rounds 1 --jobs 5000"},

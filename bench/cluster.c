@@ -145,6 +145,10 @@ static enum status write_config(struct cluster *c, struct err *err)
         json_pack("{s:{s:s}, s:{s:o, s:s}, s:{s:i, s:o, s:s}}", "postgres", "conninfo", c->conninfo,
                   "lock", "nodes", node_list(c), "fresh_nodes", "trust", "worker", "slots",
                   c->options.slots, "queues", queue_list(c), "plugin_dir", plugins);
+    if (c->handlers[0] != '\0') {
+        (void)json_object_set_new(json_object_get(config, "worker"), "handlers",
+                                  json_string(c->handlers));
+    }
     (void)snprintf(c->config_path, sizeof c->config_path, "%s/claimd.json", c->dir);
     if (config == NULL || json_dump_file(config, c->config_path, JSON_INDENT(2)) != 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "can't write %s", c->config_path);

@@ -30,6 +30,7 @@ struct cluster {
      * sockets; "" = there. */
     char node_paths[MASTERS_MAX][SERVER_PATH_MAX];
     char worker_conninfo[3 * SERVER_PATH_MAX];
+    char handlers[SERVER_PATH_MAX + 16]; /* the folder of handler programs; "" = none */
     struct pg_server pg;
     struct redis_server redis[MASTERS_MAX];
     pid_t scheduler;

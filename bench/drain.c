@@ -304,15 +304,37 @@ enum status drain_wait_for_workers(struct cluster *c, struct err *err)
     return cluster_wait(c, SETTLE_US, err);
 }
 
+static bool is_paused(const struct drain_plan *plan)
+{
+    return plan->waits_for_workers || plan->warm_insert != NULL;
+}
+
+static enum status warm_up(struct cluster *c, const struct drain_plan *plan, struct err *err)
+{
+    enum status st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = drain_wait_for_workers(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = fill(c, plan->warm_insert, plan->warm_jobs, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return drain_wait(c, err);
+}
+
 static enum status start_daemons(struct cluster *c, const struct drain_plan *plan,
                                  struct cluster_cpu *ret_before, struct err *err)
 {
     *ret_before = cluster_cpu(c);
-    enum status st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK || !plan->waits_for_workers) {
+    enum status st = plan->warm_insert != NULL ? STATUS_OK : cluster_start_daemons(c, err);
+    if (st != STATUS_OK || !is_paused(plan)) {
         return st;
     }
-    st = drain_wait_for_workers(c, err);
+    st = plan->warm_insert != NULL ? STATUS_OK : drain_wait_for_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -350,12 +372,16 @@ enum status drain_timed(struct cluster *c, const struct drain_plan *plan, struct
     if (st != STATUS_OK) {
         return st;
     }
+    st = plan->warm_insert != NULL ? warm_up(c, plan, err) : STATUS_OK;
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = db_query(&c->db, &last_id, NULL, 1, err);
     if (st != STATUS_OK) {
         return st;
     }
     struct pg_param id = pg_param_i64(c->db.row[0], storage);
-    st = plan->waits_for_workers ? db_query(&c->db, &pause_all, NULL, 0, err) : STATUS_OK;
+    st = is_paused(plan) ? db_query(&c->db, &pause_all, NULL, 0, err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }

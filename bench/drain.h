@@ -36,6 +36,10 @@ struct drain_plan {
     int64_t jobs;
     const struct pg_statement *insert; /* $1 = how many, int8; NULL: no-op jobs without anything */
     bool waits_for_workers;            /* no job is claimed before all of them are there */
+    /* Jobs that are drained before, by the same daemons, so that their programs have started; $1 as
+     * above, `warm_jobs`. NULL: none. With these it waits for workers. */
+    const struct pg_statement *warm_insert;
+    int64_t warm_jobs;
     void (*on_running)(void *ctx, bool is_running); /* may be NULL */
     void *ctx;
 };

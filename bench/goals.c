@@ -135,6 +135,19 @@ const struct goal goals[GOALS] = {
                                      "ms", BOUND_MOST, 1.2),
     [GOAL_FAR_50] = VALUE("P17", "far_50", "50 ms to all servers, 100 ms handlers", "of the slots",
                           BOUND_LEAST, 0.9),
+    [GOAL_HANDLER_CPU] =
+        VALUE("P18", "handler_cpu", "CPU per job of a Python handler, above a plugin", "us",
+              BOUND_MOST, 25),
+    [GOAL_HANDLER_START] =
+        VALUE("P18", "handler_start", "start p50 of a Python handler, after a plugin's", "ms",
+              BOUND_MOST, 0.2),
+    [GOAL_ONCE_FLOOR] = RATIO("P18", "once_floor", "a process for each job, to starts alone",
+                              "jobs/s", BOUND_LEAST, 0.8),
+    [GOAL_PYTHON_SPEED] =
+        RATIO("P18", "python_speed", "Python handlers, to Celery and RQ: the least", "jobs/s",
+              BOUND_LEAST, 1),
+    [GOAL_PYTHON_CPU] =
+        RATIO("P18", "python_cpu", "CPU per job, to Celery and RQ: the most", "us", BOUND_MOST, 1),
     [GOAL_FAR_20] = VALUE("P17", "far_20", "20 ms to all servers, 30 ms handlers", "of the slots",
                           BOUND_LEAST, 0.85),
 };

@@ -65,11 +65,16 @@ enum goal_id {
     GOAL_SHORT_BESIDE_LONG,
     GOAL_FAR_50,
     GOAL_FAR_20,
+    GOAL_HANDLER_CPU,
+    GOAL_HANDLER_START,
+    GOAL_ONCE_FLOOR,
+    GOAL_PYTHON_SPEED,
+    GOAL_PYTHON_CPU,
     GOALS
 };
 
 struct goal {
-    const char *number; /* P1 … P17: goals of one sort */
+    const char *number; /* P1 … P18: goals of one sort */
     const char *name;
     const char *what;
     const char *unit; /* of what is measured; the bound has it too, unless `is_ratio` */

@@ -62,6 +62,9 @@ static const struct workload {
      .help = "long jobs on free slots, after many short ones", .jobs = 20000, .seconds = 20},
     {"far", far_run, "bench_plugins", 1, 16, .help = "workers far away from their servers",
      .seconds = 5},
+    {"handlers", handlers_run, "bench_plugins", 2, 0,
+     .help = "programs as handlers, beside a plugin, Celery and RQ", .jobs = 100000, .samples = 200,
+     .seconds = 5},
     {"all", NULL, "", 0, 0, .help = "all of these, then a table of the goals, and plots"},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };
@@ -110,27 +113,29 @@ static void usage(FILE *out)
         (void)fprintf(out, "  %-13s %s\n", workloads[i].name, workloads[i].help);
     }
     (void)fprintf(
-        out, "\nOptions:\n"
-             "  --jobs N     jobs of each drain (200000; peers: 100000; hoard: 20000;\n"
-             "               horizon, backlog, deferred: 1000000)\n"
-             "  --rounds N   of workloads that compare: how often each, in turns (3;\n"
-             "               locks: of contests (5)\n"
-             "  --samples N  latency (500), peers (200), start (2000): jobs, one at a time;\n"
-             "               enqueue: of each way (2000)\n"
-             "  --gap MS     latency: a job every so many ms (0: one after the end of the other)\n"
-             "  --seconds N  far (5), idle, fairness, realistic (10), hoard (20), deferred (30),\n"
-             "               steady (60): how long; locks: of each load, each contest (3)\n"
-             "  --rate N     jobs a second, steady: that come (800), deferred: fall due (6000)\n"
-             "  --only TEXT  features, peers, realistic, start, locks, all: those whose name has\n"
-             "               this text\n"
-             "  --unkept     drain: completed jobs are counted, not kept\n"
-             "  --json       locks: a line of JSON instead of a table\n"
-             "  --quick      all: a few minutes, to see that everything runs\n"
-             "  --busy       all: on a machine where something else runs, too\n"
-             "  --results D  all: where to (bench/results)\n"
-             "  --workers N  worker processes (2; latency, start, far: 1; hoard: 4; idle: 10)\n"
-             "  --masters N  Redis masters (5)\n"
-             "  --slots N    of each worker (0 = number of CPUs; hoard: 4; idle, far: 16)\n");
+        out,
+        "\nOptions:\n"
+        "  --jobs N     jobs of each drain (200000; peers, handlers: 100000; hoard: 20000;\n"
+        "               horizon, backlog, deferred: 1000000)\n"
+        "  --rounds N   of workloads that compare: how often each, in turns (3;\n"
+        "               locks: of contests (5)\n"
+        "  --samples N  latency (500), peers, handlers (200), start (2000): jobs, one at a time;\n"
+        "               enqueue: of each way (2000)\n"
+        "  --gap MS     latency: a job every so many ms (0: one after the end of the other)\n"
+        "  --seconds N  far, handlers (5), idle, fairness, realistic (10), hoard (20), deferred "
+        "(30),\n"
+        "               steady (60): how long; locks: of each load, each contest (3)\n"
+        "  --rate N     jobs a second, steady: that come (800), deferred: fall due (6000)\n"
+        "  --only TEXT  features, peers, realistic, start, handlers (others), locks, all: those\n"
+        "               whose name has this text\n"
+        "  --unkept     drain: completed jobs are counted, not kept\n"
+        "  --json       locks: a line of JSON instead of a table\n"
+        "  --quick      all: a few minutes, to see that everything runs\n"
+        "  --busy       all: on a machine where something else runs, too\n"
+        "  --results D  all: where to (bench/results)\n"
+        "  --workers N  worker processes (2; latency, start, far: 1; hoard: 4; idle: 10)\n"
+        "  --masters N  Redis masters (5)\n"
+        "  --slots N    of each worker (0 = number of CPUs; hoard: 4; idle, far: 16)\n");
 }
 
 static const struct number_option {

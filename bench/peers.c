@@ -17,7 +17,6 @@
 #define PYTHON "/usr/bin/python3"
 #define RUBY "/usr/bin/ruby"
 
-#define SLOTS 32      /* of workers whose handlers take time */
 #define RATE_MAX 8000 /* jobs per second; no system here runs more handlers that take time */
 #define MIXED_MS 14
 
@@ -32,6 +31,11 @@ const struct peers_work_spec peers_works[PEERS_WORKS] = {
     [PEERS_CPU_1] = {.name = "cpu 1 ms", .asked = "drain", .cpu_ms = 1},
     [PEERS_CPU_10] = {.name = "cpu 10 ms", .asked = "drain", .cpu_ms = 10},
     [PEERS_MIXED] = {.name = "mixed", .asked = "drain", .is_mixed = true},
+    [PEERS_PYTHON] = {.name = "python no-op", .asked = "drain", .is_python = true},
+    [PEERS_PYTHON_10] = {.name = "python 10 ms",
+                         .asked = "drain",
+                         .sleep_ms = 10,
+                         .is_python = true},
 };
 
 #define BIT(work) (1U << (unsigned)(work))
@@ -44,11 +48,13 @@ const struct peers_work_spec peers_works[PEERS_WORKS] = {
 #define REALISTIC                                                                         \
     (BIT(PEERS_SLEEP_1) | BIT(PEERS_SLEEP_10) | BIT(PEERS_SLEEP_100) | BIT(PEERS_CPU_1) | \
      BIT(PEERS_CPU_10) | BIT(PEERS_MIXED))
+#define PYTHON_ALL (BIT(PEERS_PYTHON) | BIT(PEERS_PYTHON_10))
 
 /* A round goes through them from the top: those that are compared most carefully stand beside
  * claimd. */
 static const struct peers_row rows[] = {
-    [PEERS_CLAIMD] = {"claimd", "default", true, 1, PEERS_ALL | START_500 | REALISTIC, false},
+    [PEERS_CLAIMD] = {"claimd", "default", true, 1, PEERS_ALL | START_500 | REALISTIC | PYTHON_ALL,
+                      false},
     [PEERS_CLAIMD_SELECT] = {"claimd", "select", true, 1, INSERT, false},
     [PEERS_RIVER] = {"river", "best", true, 1, PEERS_ALL | START_500 | REALISTIC, false},
     {"river", "default", true, 20, DRAIN | START, false},
@@ -63,9 +69,9 @@ static const struct peers_row rows[] = {
     {"sidekiq", "best", false, 10, DRAIN | START, false},
     {"sidekiq", "default", false, 10, DRAIN, false},
     {"sidekiq", "safe", true, 10, DRAIN, false},
-    {"celery", "best", false, 40, DRAIN | START | REALISTIC, false},
+    {"celery", "best", false, 40, DRAIN | START | REALISTIC | PYTHON_ALL, false},
     {"celery", "default", false, 40, DRAIN, false},
-    {"rq", "best", false, 100, DRAIN | START, false},
+    {"rq", "best", false, 100, DRAIN | START | PYTHON_ALL, false},
     {"rq", "default", false, 400, DRAIN, false},
     {"example", "default", false, 1, DRAIN | START, true},
     {"example", "lossy", false, 1, DRAIN, true},
@@ -90,7 +96,7 @@ bool peers_is_timed(enum peers_work work)
 
 bool peers_has_handlers(enum peers_work work)
 {
-    return (REALISTIC & BIT(work)) != 0;
+    return ((REALISTIC | BIT(PEERS_PYTHON_10)) & BIT(work)) != 0;
 }
 
 /* What one of these handlers sleeps, on average. */
@@ -104,7 +110,8 @@ static int64_t handlers_count(const struct peers_work_spec *work,
                               const struct bench_options *options)
 {
     int64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t rate = work->cpu_ms > 0 ? cpus * 800 / work->cpu_ms : SLOTS * 1000 / sleep_ms_of(work);
+    int64_t rate =
+        work->cpu_ms > 0 ? cpus * 800 / work->cpu_ms : PEERS_SLOTS * 1000 / sleep_ms_of(work);
     rate = rate < RATE_MAX ? rate : RATE_MAX;
     return rate * options->seconds < options->jobs ? rate * options->seconds : options->jobs;
 }
@@ -114,7 +121,12 @@ static int64_t count_of(const struct world *w, const struct peers_row *row, enum
     if (peers_has_handlers(work)) {
         return handlers_count(&peers_works[work], w->options);
     }
-    int64_t jobs = w->options->jobs / (work == PEERS_DRAIN ? row->share : 1);
+    int64_t jobs = w->options->jobs;
+    if (work == PEERS_DRAIN) {
+        jobs /= row->share;
+    } else if (work == PEERS_PYTHON) { /* more of them, or the starts of workers are most of it */
+        jobs /= 1 + row->share / 10;
+    }
     return peers_is_timed(work) ? w->options->samples : jobs > 0 ? jobs : 1;
 }
 
@@ -177,7 +189,7 @@ static enum status measure_peer(struct world *w, size_t at, enum peers_work work
                    "{\"gap_ms\": %" PRId64 ", \"sleep_ms\": %" PRId64 ", \"cpu_ms\": %" PRId64
                    ", \"is_mixed\": %s, \"slots\": %d}",
                    spec->gap_ms, spec->sleep_ms, spec->cpu_ms, spec->is_mixed ? "true" : "false",
-                   peers_has_handlers(work) ? SLOTS : 0);
+                   peers_has_handlers(work) ? PEERS_SLOTS : 0);
     struct peer_plan plan = {.work = spec->asked,
                              .settings = rows[at].settings,
                              .count = count,
@@ -328,7 +340,8 @@ static enum status measure(struct world *w, struct peers *p, size_t round, enum 
         st = measure_peer(w, at, work, count, p->why_not[at], figure, err);
     }
     if (peers_has_handlers(work)) {
-        figure->slots_used = figure->per_s * (double)sleep_ms_of(&peers_works[work]) / 1e3 / SLOTS;
+        figure->slots_used =
+            figure->per_s * (double)sleep_ms_of(&peers_works[work]) / 1e3 / PEERS_SLOTS;
     }
     if (st != STATUS_OK) {
         err_prefix(err, "%s, %s %s", peers_works[work].name, p->rows[at].name,
@@ -416,8 +429,8 @@ enum status peers_run(struct cluster *c, const struct bench_options *options, js
 enum status realistic_run(struct cluster *c, const struct bench_options *options, json_t *result,
                           struct err *err)
 {
-    (void)json_object_set_new(result, "slots", json_integer(SLOTS));
-    c->options.slots = SLOTS / (int)c->options.workers;
+    (void)json_object_set_new(result, "slots", json_integer(PEERS_SLOTS));
+    c->options.slots = PEERS_SLOTS / (int)c->options.workers;
     return run_works(c, options, REALISTIC, REALISTIC, result, err);
 }
 
@@ -426,4 +439,10 @@ enum status start_run(struct cluster *c, const struct bench_options *options, js
 {
     (void)json_object_set_new(result, "samples", json_integer(options->samples));
     return run_works(c, options, START_ALL, START_500, result, err);
+}
+
+enum status peers_python_run(struct cluster *c, const struct bench_options *options, json_t *result,
+                             struct err *err)
+{
+    return run_works(c, options, PYTHON_ALL, PYTHON_ALL, result, err);
 }

@@ -9,6 +9,7 @@
 
 #define PEERS_ROWS_MAX 32
 #define PEERS_ROUNDS_MAX 20
+#define PEERS_SLOTS 32 /* of workers whose handlers take time */
 
 /* Rows with a part in goals; claimd's first is what others are compared with. */
 enum { PEERS_CLAIMD, PEERS_CLAIMD_SELECT, PEERS_RIVER };
@@ -23,7 +24,9 @@ enum peers_work {
     PEERS_SLEEP_100,
     PEERS_CPU_1,
     PEERS_CPU_10,
-    PEERS_MIXED, /* handlers that sleep 1 to 500 ms, 14 on average */
+    PEERS_MIXED,  /* handlers that sleep 1 to 500 ms, 14 on average */
+    PEERS_PYTHON, /* no-op drains, as PEERS_DRAIN */
+    PEERS_PYTHON_10,
     PEERS_WORKS
 };
 
@@ -34,6 +37,7 @@ struct peers_work_spec {
     int64_t sleep_ms;  /* what handlers do, if not nothing */
     int64_t cpu_ms;
     bool is_mixed;
+    bool is_python; /* claimd's handlers, as those of others are */
 };
 extern const struct peers_work_spec peers_works[PEERS_WORKS];
 

@@ -44,9 +44,9 @@ static enum status drain_handlers(struct cluster *c, const struct peers_work_spe
         " 500])[1 + width_bucket(i % 100, ARRAY[50, 80, 95, 99])]) AS m(ms)";
     char alike[256];
     (void)snprintf(alike, sizeof alike,
-                   "INSERT INTO claimd.job (kind, args) SELECT 'work', '{\"sleep_ms\": %" PRId64
+                   "INSERT INTO claimd.job (kind, args) SELECT '%s', '{\"sleep_ms\": %" PRId64
                    ", \"cpu_ms\": %" PRId64 "}' FROM generate_series(1, $1)",
-                   work->sleep_ms, work->cpu_ms);
+                   work->is_python ? "py_work" : "work", work->sleep_ms, work->cpu_ms);
     const struct pg_statement insert = {
         .name = "", .sql = work->is_mixed ? mixed : alike, .types = count_type, .type_count = 1};
     const struct drain_plan plan = {.jobs = jobs, .insert = &insert, .waits_for_workers = true};
@@ -179,7 +179,10 @@ enum status peers_measure_claimd(struct cluster *c, const struct bench_options *
     if (peers_is_timed(work)) {
         return start(c, options, peers_works[work].gap_ms, ret, err);
     }
-    if (peers_has_handlers(work)) {
+    if (peers_works[work].is_python) {
+        c->options.slots = peers_has_handlers(work) ? PEERS_SLOTS / (int)c->options.workers : 0;
+    }
+    if (peers_has_handlers(work) || peers_works[work].is_python) {
         return drain_handlers(c, &peers_works[work], count, ret, err);
     }
     return insert(c, count, row == PEERS_CLAIMD_SELECT, ret, err);

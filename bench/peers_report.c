@@ -167,6 +167,37 @@ static void report_goals(const struct peers *p, json_t *result)
     }
 }
 
+/* Of those beside which claimd's handlers are in Python, in all such works, the worst ratio. */
+static void report_python(const struct peers *p, json_t *result)
+{
+    double least = 0;
+    double most = 0;
+    double speed = 0;
+    double cpu = 0;
+    for (size_t n = 0; n < PEERS_WORKS * p->row_count; n++) {
+        enum peers_work work = (enum peers_work)(n / p->row_count);
+        size_t at = n % p->row_count;
+        double ratio = 0;
+        if (!peers_works[work].is_python || at <= PEERS_RIVER ||
+            !median_of(p, work, at, PEERS_CLAIMD, per_s_ratio, &ratio)) {
+            continue;
+        }
+        if (least == 0 || ratio < least) {
+            least = ratio;
+            (void)median_of(p, work, PEERS_CLAIMD, at, per_s, &speed);
+        }
+        (void)median_of(p, work, at, PEERS_CLAIMD, cpu_ratio, &ratio);
+        if (ratio > most) {
+            most = ratio;
+            (void)median_of(p, work, PEERS_CLAIMD, at, cpu_us, &cpu);
+        }
+    }
+    if (least > 0) {
+        goal_add_ratio(result, GOAL_PYTHON_SPEED, speed, least);
+        goal_add_ratio(result, GOAL_PYTHON_CPU, cpu, most);
+    }
+}
+
 void peers_report(const struct peers *p, json_t *result)
 {
     json_t *list = json_array();
@@ -193,5 +224,6 @@ void peers_report(const struct peers *p, json_t *result)
     }
     (void)json_object_set_new(result, "peers", list);
     report_goals(p, result);
+    report_python(p, result);
     (void)json_object_set_new(result, "skipped", skipped);
 }

@@ -51,6 +51,8 @@ workload_fn backlog_run;
 workload_fn deferred_run;
 workload_fn hoard_run;
 workload_fn far_run;
+workload_fn handlers_run;
+workload_fn peers_python_run; /* its part beside others, whose handlers are Python, too */
 
 /* These need no cluster, and print their own results; they return the exit code. */
 int locks_run(const struct bench_options *options);

@@ -5,6 +5,8 @@
 #include "base/build.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse.h"
+#include "base/proc.h"
 #include "base/timer.h"
 #include "worker/run_said.h"
 #include "worker/slot.h"
@@ -29,18 +31,19 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 static const char USAGE[] =
     "usage: claimd-handler-test FILE.so|FILE.json [--job JSON]… [--jobs FILE]\n"
     "  FILE has a JSON on each line. What became of each attempt is printed as one line of JSON.\n"
-    "  JSON: {\"kind\", \"args\", \"attempt\", \"max_attempts\", \"crashes\", \"checkpoint\", "
-    "\"queue\",\n"
-    "         \"tags\", \"metadata\", \"timeout_ms\", \"grace_ms\",\n"
+    "  JSON: {\"kind\", \"args\", \"id\", \"attempt\", \"max_attempts\", \"crashes\", "
+    "\"checkpoint\",\n"
+    "         \"queue\", \"tags\", \"metadata\", \"timeout_ms\", \"grace_ms\",\n"
     "         \"stop\": \"timeout|cancel|shutdown|lease\", \"stop_after_ms\": N}\n"
     "  A stop comes so long after the handler has begun, or at its first progress; grace_ms later "
     "it\n"
-    "  is killed. \"again\": true gives the job a second attempt, with the checkpoint of the "
-    "first.\n";
+    "  is killed. \"again\": N gives the job N more attempts (true: one), each with what was "
+    "saved.\n";
 
 /* One attempt. */
 struct turn {
     json_t *job;
+    int64_t id;
     char *args;
     char *tags;
     char *metadata;
@@ -69,7 +72,9 @@ static struct {
     struct turn turn;
     bool is_running;
     bool is_failed;
+    char *saved; /* the checkpoint of a job that runs again; NULL = none */
     int64_t id;
+    int64_t fence;
 } host;
 
 static void finish(void)
@@ -128,18 +133,21 @@ static void begin(json_t *job)
     struct turn *t = &host.turn;
     const char *kind = text(job, "kind", "");
     const char *queue = text(job, "queue", "default");
+    char *saved = TAKE(host.saved);
     *t = (struct turn){.job = json_incref(job),
+                       .id = number(job, "id", 0),
                        .args = dump(job, "args"),
                        .tags = dump(job, "tags"),
                        .metadata = dump(job, "metadata"),
-                       .checkpoint = dump(job, "checkpoint"),
+                       .checkpoint = saved == NULL ? dump(job, "checkpoint") : saved,
                        .stop = json_string_value(json_object_get(job, "stop")),
                        .stop_after_us = number(job, "stop_after_ms", -1) * US_PER_MS,
                        .grace_us = number(job, "grace_ms", GRACE_MS_DEFAULT) * US_PER_MS,
                        .begun_us = clock_boot_us()};
     const char *args = t->args == NULL ? "{}" : t->args;
-    struct job_frame frame = {.id = ++host.id,
-                              .fence = host.id,
+    t->id = t->id > 0 ? t->id : ++host.id;
+    struct job_frame frame = {.id = t->id,
+                              .fence = ++host.fence,
                               .attempt = (int32_t)number(job, "attempt", 1),
                               .max_attempts = (int32_t)number(job, "max_attempts", 25),
                               .timeout_us =
@@ -180,37 +188,44 @@ static const char *outcome(const struct turn *t, const struct slot_run *run)
     return t->was_killed ? "killed" : "crashed";
 }
 
+/* As it would be stored. */
 static void put_text(json_t *line, const char *name, const char *bytes, size_t len)
 {
+    static char clean[3 * JOB_LOG_TAIL_MAX + 1];
     if (len > 0) {
-        json_t *value = json_stringn(bytes, len);
-        (void)json_object_set_new(line, name, value != NULL ? value : json_string("no UTF-8"));
+        (void)utf8_clean(bytes, len, clean, sizeof clean);
+        (void)json_object_set_new(line, name, json_string(clean));
     }
 }
 
-static void put_json(json_t *line, const char *name, const char *bytes, size_t len)
+/* Octet for octet, on one line: a newline outside of strings is a space to JSON. */
+static void print_json(const char *name, const char *bytes, size_t len)
 {
-    if (len > 0) {
-        json_t *value = json_loadb(bytes, len, JSON_DECODE_ANY, NULL);
-        (void)json_object_set_new(line, name, value != NULL ? value : json_string("no JSON"));
+    json_error_t why;
+    if (len == 0) {
+        return;
+    }
+    json_t *value = json_loadb(bytes, len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &why);
+    (void)printf(",\"%s\":", name);
+    if (value == NULL) {
+        (void)fputs("\"no JSON\"", stdout);
+        return;
+    }
+    json_decref(value);
+    for (size_t i = 0; i < len; i++) {
+        (void)putchar(bytes[i] == '\n' || bytes[i] == '\r' ? ' ' : bytes[i]);
     }
 }
 
-static void put_said(json_t *line, const struct turn *t)
+static void put_progress(json_t *line, const struct turn *t)
 {
-    static char checkpoint[JOB_CHECKPOINT_MAX];
     char words[RUNNER_PROGRESS_BYTES];
     uint32_t count = 0;
     int percent = 0;
     size_t len = 0;
-    const struct runner_page *page = slot_page(host.slot);
-    if (run_said_read_progress(page, t->nonce, &count, &percent, words, &len)) {
+    if (run_said_read_progress(slot_page(host.slot), t->nonce, &count, &percent, words, &len)) {
         (void)json_object_set_new(line, "progress", json_integer(percent));
         put_text(line, "text", words, len);
-    }
-    count = 0;
-    if (run_said_read_checkpoint(page, t->nonce, &count, checkpoint, &len)) {
-        put_json(line, "checkpoint", checkpoint, len);
     }
 }
 
@@ -219,7 +234,6 @@ static json_t *describe(const struct turn *t, const struct slot_run *run)
     json_t *line = json_pack("{s:s}", "outcome", outcome(t, run));
     const struct result_frame *r = run->result;
     if (r != NULL) {
-        put_json(line, "result", r->result, r->result_len);
         put_text(line, "error", r->error, r->error_len);
         put_text(line, "log", r->log_tail, r->log_tail_len);
         if (r->retry_after_us >= 0) {
@@ -230,38 +244,64 @@ static json_t *describe(const struct turn *t, const struct slot_run *run)
         put_text(line, "error", run->text, length(run->text));
         put_text(line, "log", run->log_tail, run->log_tail_len);
     }
-    put_said(line, t);
+    put_progress(line, t);
     return line;
 }
 
-/* The same job once more, as its next attempt. */
-static void plan_again(const struct turn *t, const json_t *line)
+static void print_attempt(const json_t *line, const struct slot_run *run, const char *checkpoint,
+                          size_t checkpoint_len)
 {
-    json_t *again = json_is_true(json_object_get(t->job, "again")) ? json_copy(t->job) : NULL;
+    autofree char *text = json_dumps(line, JSON_COMPACT | JSON_SORT_KEYS);
+    if (text != NULL) {
+        (void)printf("%.*s", (int)strlen(text) - 1, text);
+    }
+    if (run->result != NULL) {
+        print_json("result", run->result->result, run->result->result_len);
+    }
+    print_json("checkpoint", checkpoint, checkpoint_len);
+    (void)puts("}");
+    (void)fflush(stdout);
+}
+
+static int64_t attempts_left(const struct turn *t)
+{
+    const json_t *again = json_object_get(t->job, "again");
+    return json_is_true(again) ? 1 : json_integer_value(again);
+}
+
+/* The same job once more. A snooze gives its attempt back. */
+static void plan_again(struct turn *t, const char *ended, const char *checkpoint, size_t len)
+{
+    json_t *again = attempts_left(t) > 0 ? json_copy(t->job) : NULL;
     if (again == NULL) {
         return;
     }
-    json_t *checkpoint = json_object_get(line, "checkpoint");
-    (void)json_object_del(again, "again");
-    (void)json_object_set_new(again, "attempt", json_integer(number(t->job, "attempt", 1) + 1));
-    if (checkpoint != NULL) {
-        (void)json_object_set(again, "checkpoint", checkpoint);
-    }
+    int64_t attempt = number(t->job, "attempt", 1) + (strcmp(ended, "snooze") != 0);
+    int64_t crashes = number(t->job, "crashes", 0) + (strcmp(ended, "crashed") == 0);
+    (void)json_object_set_new(again, "again", json_integer(attempts_left(t) - 1));
+    (void)json_object_set_new(again, "id", json_integer(t->id));
+    (void)json_object_set_new(again, "attempt", json_integer(attempt));
+    (void)json_object_set_new(again, "crashes", json_integer(crashes));
+    host.saved = len > 0 ? strndup(checkpoint, len) : TAKE(t->checkpoint);
     json_decref(host.jobs[--host.next]);
     host.jobs[host.next] = again;
 }
 
 static void on_ended(void *ctx, struct slot *slot, void *job, const struct slot_run *run)
 {
+    static char checkpoint[JOB_CHECKPOINT_MAX];
     struct turn *t = job;
     json_auto_t *line = describe(t, run);
+    uint32_t count = 0;
+    size_t len = 0;
     (void)ctx;
     (void)slot;
-    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
-    (void)putchar('\n');
-    (void)fflush(stdout);
+    if (!run_said_read_checkpoint(slot_page(host.slot), t->nonce, &count, checkpoint, &len)) {
+        len = 0;
+    }
+    print_attempt(line, run, checkpoint, len);
     host.is_running = false;
-    plan_again(t, line);
+    plan_again(t, outcome(t, run), checkpoint, len);
     release(t);
 }
 
@@ -438,6 +478,7 @@ static int run(const char *file)
         fail("slot", err.msg);
     }
     (void)uv_run(&host.loop, UV_RUN_DEFAULT);
+    proc_end_children(); /* what handlers have left */
     remove_folders(file);
     return host.is_failed ? EXIT_FAILED : EXIT_DONE;
 }

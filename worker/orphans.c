@@ -8,11 +8,8 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define LOOK_US (1 * US_PER_S)
-#define END_ROUNDS 100
-#define END_PAUSE_MS 10
 
 enum status orphans_open(struct worker *w, struct err *err)
 {
@@ -25,7 +22,7 @@ enum status orphans_open(struct worker *w, struct err *err)
 
 static bool is_runner(const struct worker *w, pid_t pid)
 {
-    for (size_t i = 0; w != NULL && i < w->slot_count; i++) {
+    for (size_t i = 0; i < w->slot_count; i++) {
         if (slot_pid(w->slots[i]) == pid) {
             return true;
         }
@@ -48,13 +45,5 @@ void orphans_tick(struct worker *w, int64_t now_us)
     if (now_us >= w->orphans_at_us) {
         w->orphans_at_us = now_us + LOOK_US;
         (void)proc_each_child(end_orphan, w);
-    }
-}
-
-void orphans_end_all(void)
-{
-    const struct timespec pause = {.tv_nsec = END_PAUSE_MS * 1000000L};
-    for (int round = 0; round < END_ROUNDS && proc_each_child(end_orphan, NULL) > 0; round++) {
-        (void)nanosleep(&pause, NULL);
     }
 }

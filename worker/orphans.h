@@ -18,7 +18,4 @@ enum status orphans_open(struct worker *w, struct err *err) MUST_USE;
 /* Kills and reaps children that are no runner, about once a second. Theirs follow the next time. */
 void orphans_tick(struct worker *w, int64_t now_us);
 
-/* When no runner is left: all of them, for at most a second. */
-void orphans_end_all(void);
-
 #endif

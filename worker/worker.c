@@ -3,6 +3,7 @@
 
 #include "base/build.h"
 #include "base/clock.h"
+#include "base/proc.h"
 #include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/process.h"
@@ -506,7 +507,7 @@ int worker_main(const struct config *config)
         return daemon_start_exit(st);
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    orphans_end_all();
+    proc_end_children(); /* what the runners have left */
     (void)uv_loop_close(&loop);
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);

@@ -9,9 +9,15 @@
 # Texts may have any characters; what is called JSON is passed on as it is. claimd_retry, claimd_snooze, claimd_fail and
 # claimd_cancel end the script.
 
-# A JSON string.
+# A JSON string. What is no UTF-8 is left out, control characters become spaces.
 claimd_string() {
-    printf '"%s"' "$(printf '%s' "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g')"
+    case $1 in
+        *[!' '-~]* | *[\\\"]*)
+            printf '"%s"' "$(printf '%s' "$1" | iconv -c -f UTF-8 -t UTF-16LE | iconv -f UTF-16LE -t UTF-8 |
+                tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g')"
+            ;;
+        *) printf '"%s"' "$1" ;;
+    esac
 }
 
 claimd_say() {

@@ -1,56 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidate of the conformance kit (cases.json) in Python: what args["do"] names."""
+"""The candidate of the conformance kit as a program that serves, by the SDK. It takes the steps of args["do"], which
+docs/guide/other-languages.md describes."""
+import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import time
 
 import claimd
 
+runs = 0
 
-def wait(job, heeds):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    job.progress(1)
+
+def octets(text):
+    return re.sub(rb"\\0([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), text.encode())
+
+
+def write(fd, data):
+    while data:
+        data = data[os.write(fd, data):]
+
+
+def await_stop(job, heeds):
     while not (heeds and job.should_stop):
         time.sleep(0.01)
-    raise claimd.Retry(0, "told to stop")
 
 
-@claimd.job("conform")
+def delay(rest):
+    seconds, _, why = rest.partition(" ")
+    return None if seconds == "-" else int(seconds), why
+
+
+def about(job):
+    return {name: getattr(job, "id" if name == "job" else name)
+            for name in ("job", "key", "kind", "queue", "attempt", "max_attempts", "crashes")}
+
+
+class Done(Exception):
+    pass
+
+
+def raises(what):
+    raise what
+
+
+STEPS = {
+    "log": lambda job, rest: job.log(octets(rest).decode(errors="surrogateescape")),
+    "print": lambda job, rest: write(1, octets(rest) + b"\n"),
+    "progress": lambda job, rest: job.progress(int(rest.partition(" ")[0]), rest.partition(" ")[2] or None),
+    "checkpoint": lambda job, rest: job.save(json.loads(rest)),
+    "raw": lambda job, rest: write(4, octets(rest.replace("@N@", str(runs))) + b"\n"),
+    "kill": lambda job, rest: os.kill(os.getpid(), getattr(signal, "SIG" + rest)),
+    "exit": lambda job, rest: os._exit(int(rest)),
+    "leave": lambda job, rest: subprocess.Popen(["/bin/sleep", rest], start_new_session=True),
+    "wait": lambda job, rest: time.sleep(float(rest)),
+    "await_stop": lambda job, rest: await_stop(job, True),
+    "ignore_stop": lambda job, rest: await_stop(job, False),
+    "throw": lambda job, rest: raises(LookupError(rest)),
+    "done": lambda job, rest: raises(Done(json.loads(rest or "null"))),
+    "done_args": lambda job, rest: raises(Done(job.args)),
+    "done_checkpoint": lambda job, rest: raises(Done(job.checkpoint)),
+    "done_about": lambda job, rest: raises(Done(about(job))),
+    "done_tags": lambda job, rest: raises(Done([job.tags, job.metadata])),
+    "done_reason": lambda job, rest: raises(Done(job.should_stop)),
+    "done_no_json": lambda job, rest: raises(Done(float("nan"))),
+    "retry": lambda job, rest: raises(claimd.Retry(*delay(rest))),
+    "snooze": lambda job, rest: raises(claimd.Snooze(*delay(rest))),
+    "fail": lambda job, rest: raises(claimd.Fail(rest)),
+    "cancel": lambda job, rest: raises(claimd.Cancel(rest)),
+}
+
+
+def take(job, line):
+    if not line:
+        return
+    verb, _, rest = line.partition(" ")
+    times = 1
+    if verb[-1] in ":*" and verb[:-1].isdigit():
+        number, mark = int(verb[:-1]), verb[-1]
+        verb, _, rest = rest.partition(" ")
+        times = number if mark == "*" else int(number == job.attempt)
+    for _ in range(times):
+        STEPS[verb](job, rest)
+
+
+@claimd.job(sys.argv[1] if len(sys.argv) > 1 else "conform")
 def conform(job):
-    what = job.args["do"]
-    if what == "log":
-        job.log("first ü€😀")
-        job.log("second")
-    elif what == "progress":
-        job.progress(40, "half")
-    elif what == "retry":
-        raise claimd.Retry(30, 'the printer "jams"')
-    elif what == "backoff":
-        raise claimd.Retry("as usual")
-    elif what == "snooze":
-        raise claimd.Snooze(60, "not packed")
-    elif what == "fail":
-        raise claimd.Fail("bad order")
-    elif what == "cancel":
-        raise claimd.Cancel("void")
-    elif what == "nothing":
-        return None
-    elif what == "echo":
-        return job.args
-    elif what == "checkpoint":
-        if job.checkpoint is not None:
-            return job.checkpoint
-        job.save({"at": 3})
-        raise claimd.Retry(0, "once more")
-    elif what == "too_long":
-        return "x" * 70000
-    elif what == "print":
-        print("printed")
-    elif what == "crash":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif what in ("stop", "ignore"):
-        wait(job, what == "stop")
-    return {"ok": True}
+    global runs
+    runs += 1
+    steps = job.args.get("do", "done_args") if isinstance(job.args, dict) else "done_args"
+    try:
+        for line in steps.split("\n"):
+            take(job, line)
+    except Done as done:
+        return done.args[0]
+    return None
 
 
 claimd.main()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # guide_python.sh SOURCE_DIR BIN_DIR: docs/guide/python.md as it is written there. Its commands make a project, whose job ends
 # as the page says; its program, put in that one's place, is served by a worker, its handler file is the one that was made, and
-# the other blocks run (the last one with Debian's python3-psycopg).
+# the other blocks run (the last one with Debian's python3-psycopg and python3-psycopg2).
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -72,16 +72,30 @@ until_true 120 shows "$id" discarded
 until_true 1 shows "$id" 'args need a path'
 
 PYTHONPATH=$tmp/sdk python3 "$tmp/blocks/2.python"
-if /usr/bin/python3 -c 'import psycopg' 2>/dev/null; then
-    PYTHONPATH=$tmp/sdk /usr/bin/python3 "$tmp/blocks/3.python"
-    has_dog() {
-        claimctl jobs list --state completed --columns id,result | grep -q dog.jpg
-    }
-    until_true 120 has_dog
-elif [ -n "${CLAIMD_REQUIRE_SERVICES:-}" ]; then
-    echo '/usr/bin/python3 has no module psycopg (package python3-psycopg)'
-    exit 1
-fi
+results() {
+    claimctl jobs list --state completed --columns id,result | grep -qF "$1"
+}
+# by MODULE: the block that makes a job, and one with options of many types, by psycopg or psycopg2
+by() {
+    if ! /usr/bin/python3 -c "import $1" 2>/dev/null; then
+        echo "SKIPPED: /usr/bin/python3 has no module $1 (package python3-$1)"
+        [ -z "${CLAIMD_REQUIRE_SERVICES:-}" ] || exit 1
+        return 0
+    fi
+    sed -e "s/psycopg/$1/g" -e "s/dog/$1/" "$tmp/blocks/3.python" >"$tmp/by_$1.py"
+    cat >"$tmp/options.py" <<EOF
+import datetime, os, $1, claimd
+with $1.connect(os.environ["DATABASE"]) as conn:
+    claimd.enqueue(conn, "thumbnail", {"path": "options $1"}, tags=["a b", "c"], metadata={"m": [1]}, priority=3,
+                   timeout=datetime.timedelta(seconds=90), unique_key="$1")
+EOF
+    PYTHONPATH=$tmp/sdk${PYTHONPATH:+:$PYTHONPATH} /usr/bin/python3 "$tmp/by_$1.py"
+    PYTHONPATH=$tmp/sdk${PYTHONPATH:+:$PYTHONPATH} /usr/bin/python3 "$tmp/options.py"
+    until_true 120 results "\"$1.jpg"
+    until_true 120 results "options $1.jpg"
+}
+by psycopg
+by psycopg2
 
 kill "$cluster"
 wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }

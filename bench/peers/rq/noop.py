@@ -9,5 +9,6 @@ import common  # noqa: E402
 ledger = common.Ledger(os.environ["PEER_LEDGER"])
 
 
-def noop(customer, text):
+def noop(customer, text, sleep_ms=0):
     ledger.ran()
+    common.work(sleep_ms, 0)

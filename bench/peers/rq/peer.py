@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peer RQ, jobs in Redis. default: `rq worker`, which forks for each job. best: two SimpleWorkers, which run jobs in
-their own process, and don't log each."""
+their own process, and don't log each; for handlers that take time, as many as there are slots."""
 import os
 import subprocess
 import sys
@@ -21,7 +21,7 @@ queue = Queue(connection=db)
 
 def enqueue(count):
     for _ in range(count):
-        queue.enqueue("noop.noop", 1, "a row of about fifty bytes")
+        queue.enqueue("noop.noop", 1, "a row of about fifty bytes", run.load["sleep_ms"])
 
 
 def start_workers():
@@ -29,7 +29,7 @@ def start_workers():
             os.path.dirname(os.path.abspath(__file__))]
     if run.is_best:
         argv += ["--worker-class", "rq.SimpleWorker", "--quiet"]
-    for _ in range(2 if run.is_best else 1):
+    for _ in range(run.load["slots"] or (2 if run.is_best else 1)):
         subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
 
