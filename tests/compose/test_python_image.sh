@@ -26,7 +26,7 @@ docker-compose exec -T postgres psql -U postgres -XAtq claimd -c "SELECT state, 
 step "the image is tried without a cluster"
 docker run --rm "$CLAIMD_PYTHON_IMAGE" claimd-handler-test /usr/local/lib/claimd/handlers/shout.json \
     --job '{"kind": "shout", "args": {"say": "hello"}}' >"$tmp/said" 2>&1 || { cat "$tmp/said"; fail "claimd-handler-test"; }
-grep -q '"result":{"said":"HELLO"}' "$tmp/said" || fail "$(cat "$tmp/said")"
+grep -q '"result":{"said": "HELLO"}' "$tmp/said" || fail "$(cat "$tmp/said")"
 
 step "its handler file is right for the worker's user, and a file of a stranger is not"
 docker run --rm "$CLAIMD_PYTHON_IMAGE" claimctl handlers check /usr/local/lib/claimd/handlers >"$tmp/said" 2>&1 ||
