@@ -41,6 +41,7 @@ struct round {
     double start_p50_ms[2]; /* of the plugin, and of Python */
     double floor_python_us;
     double floor_once_per_s;
+    double floor_once_us;
 };
 
 static const unsigned number_type[] = {PG_INT8};
@@ -180,7 +181,8 @@ static enum status measure_round(struct cluster *c, const struct bench_options *
         return st;
     }
     size_t processes = c->options.workers * (size_t)slots_of(c, ONCE);
-    st = handlers_floor_once(c, processes, jobs_of(options, ONCE), &ret->floor_once_per_s, err);
+    st = handlers_floor_once(c, processes, jobs_of(options, ONCE), &ret->floor_once_per_s,
+                             &ret->floor_once_us, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -188,8 +190,8 @@ static enum status measure_round(struct cluster *c, const struct bench_options *
     if (st != STATUS_OK) {
         return st;
     }
-    (void)fprintf(stderr, "bench: floors: Python %.1f us per job, %.0f starts/s of %s\n",
-                  ret->floor_python_us, ret->floor_once_per_s, HANDLERS_ONCE);
+    (void)fprintf(stderr, "bench: floors: Python %.1f us per job, %s %.0f/s, each %.1f us\n",
+                  ret->floor_python_us, HANDLERS_ONCE, ret->floor_once_per_s, ret->floor_once_us);
     return measure_starts(c, options, ret, err);
 }
 
@@ -230,6 +232,11 @@ static double once_per_s(const struct round *r)
 static double floor_once_per_s(const struct round *r)
 {
     return r->floor_once_per_s;
+}
+
+static double once_above_floor_us(const struct round *r)
+{
+    return r->speed[ONCE].cpu_us_per_job - r->floor_once_us;
 }
 
 static double once_ratio(const struct round *r)
@@ -277,7 +284,8 @@ static void report(const struct round *rounds, size_t count, json_t *result)
                    {"python_to_floor_ratio", to_floor_ratio},
                    {"python_starts_later_ms", later_ms},
                    {"once_floor_per_s", floor_once_per_s},
-                   {"once_to_floor_ratio", once_ratio}};
+                   {"once_to_floor_ratio", once_ratio},
+                   {"once_above_floor_us", once_above_floor_us}};
     report_drains(rounds, count, result);
     for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
         double value = median(rounds, count, columns[i].value);

@@ -16,9 +16,9 @@
 enum status handlers_floor_python(const struct cluster *c, int64_t jobs, double *ret_us,
                                   struct err *err) MUST_USE;
 
-/* How often a second so many processes can start HANDLERS_ONCE and wait for its end, all
- * together. */
+/* How often a second so many processes can start HANDLERS_ONCE and wait for its end, all together,
+ * and their CPU for each start. */
 enum status handlers_floor_once(struct cluster *c, size_t processes, int64_t starts,
-                                double *ret_per_s, struct err *err) MUST_USE;
+                                double *ret_per_s, double *ret_us, struct err *err) MUST_USE;
 
 #endif

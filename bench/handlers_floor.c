@@ -50,6 +50,12 @@ static _Noreturn void be_program(int in, int out)
     _exit(127);
 }
 
+static int64_t cpu_us(const struct rusage *used)
+{
+    return (used->ru_utime.tv_sec + used->ru_stime.tv_sec) * US_PER_S + used->ru_utime.tv_usec +
+           used->ru_stime.tv_usec;
+}
+
 static enum status cpu_of_program(const char *path, int64_t *ret_us, struct err *err)
 {
     struct rusage used = {0};
@@ -63,8 +69,7 @@ static enum status cpu_of_program(const char *path, int64_t *ret_us, struct err 
     if (pid < 0 || wait4(pid, &status, 0, &used) != pid || status != 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "%s: wait status %d", HANDLERS_PYTHON, status);
     }
-    *ret_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * US_PER_S + used.ru_utime.tv_usec +
-              used.ru_stime.tv_usec;
+    *ret_us = cpu_us(&used);
     return STATUS_OK;
 }
 
@@ -117,11 +122,15 @@ static enum status start_many(const void *ctx, struct crew_member *self, struct 
     if (st != STATUS_OK) {
         return st;
     }
+    struct rusage used[2] = {0};
+    (void)getrusage(RUSAGE_SELF, &used[0]);
+    (void)getrusage(RUSAGE_CHILDREN, &used[1]);
+    self->counts[0] = cpu_us(&used[0]) + cpu_us(&used[1]);
     return crew_done(self, err);
 }
 
 enum status handlers_floor_once(struct cluster *c, size_t processes, int64_t starts,
-                                double *ret_per_s, struct err *err)
+                                double *ret_per_s, double *ret_us, struct err *err)
 {
     struct crew_result done = {0};
     int64_t each = 1 + starts / (int64_t)processes;
@@ -130,5 +139,6 @@ enum status handlers_floor_once(struct cluster *c, size_t processes, int64_t sta
         return st;
     }
     *ret_per_s = 1e6 * (double)each * (double)processes / (double)(done.us + 1);
+    *ret_us = (double)done.counts[0] / (double)each / (double)processes;
     return STATUS_OK;
 }

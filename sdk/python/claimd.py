@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""claimd for Python 3.9 and later (docs/guide/python.md): one file without dependencies. It speaks version 1 of
-docs/handler-protocol.md."""
+"""claimd for Python 3.9 and later (docs/guide/python.md), by version 1 of docs/handler-protocol.md; no dependencies."""
 from __future__ import annotations
 
 import collections, datetime, inspect, json, logging, os, re, select, signal, sys, threading, traceback
@@ -101,7 +100,11 @@ class Job:
     @property
     def should_stop(self) -> Optional[str]:
         """None, or why: "timeout", "cancel", "shutdown" or "lease". It is killed soon after."""
-        return self._program.stop_of(self._n)
+        program = self._program
+        with program:
+            while select.select([program.fd_in], [], [], 0)[0] and program.read_some():
+                pass
+        return program.stop["stop"] if program.stop.get("n") == self._n else None
 
 
 class _Output:  # sys.stdout and sys.stderr of handlers: lines of the attempt's log
@@ -115,7 +118,10 @@ class _Output:  # sys.stdout and sys.stderr of handlers: lines of the attempt's 
         with self.lock:
             *lines, self.rest = (self.rest + text).split("\n")
         for line in lines:
-            self.program.log(line)
+            if (current := self.program.current) and os.getpid() == self.program.pid:
+                current.log(line)
+            else:
+                os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")
         return len(text)
 
 
@@ -153,12 +159,6 @@ class _Program:
             while data and os.getpid() == self.pid:  # what a forked child says is not the job's
                 data = data[os.write(self.fd_out, data):]
 
-    def log(self, line: str) -> None:
-        if self.current and os.getpid() == self.pid:
-            self.current.log(line)
-        else:
-            os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")
-
     def read_some(self) -> bool:
         chunk = os.read(self.fd_in, 65536)
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
@@ -168,18 +168,6 @@ class _Program:
             elif "job" in line:
                 self.lines.append(line)
         return bool(chunk)
-
-    def stop_of(self, n: int) -> Optional[str]:
-        with self:
-            while select.select([self.fd_in], [], [], 0)[0] and self.read_some():
-                pass
-        return self.stop["stop"] if self.stop.get("n") == n else None
-
-    def next_line(self) -> Optional[dict[str, Any]]:
-        while not self.lines:
-            if not self.read_some():
-                return None
-        return self.lines.popleft()
 
     def run_async(self, coroutine: Any) -> Any:
         import asyncio  # takes 40 ms, which most programs need not spend
@@ -217,9 +205,7 @@ class _Program:
         if os.getpid() != self.pid:
             os._exit(1)  # a forked child came back from the handler, too
         self.current = None
-        if last is None:
-            last = json.dumps({"n": this._n, "end": how, "delay_ms": delay_ms, "error": error[:TEXT_MAX]})
-        self.send(last)
+        self.send(last or json.dumps({"n": this._n, "end": how, "delay_ms": delay_ms, "error": error[:TEXT_MAX]}))
 
 
 def main() -> None:
@@ -234,8 +220,10 @@ def main() -> None:
     sys.stdout = sys.stderr = program.output  # type: ignore[assignment]
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     program.send(json.dumps({"claimd": 1, "kinds": sorted(_handlers), "sigterm": True}))
-    for line in iter(program.next_line, None):
-        program.run(line, *_handlers[line["kind"]])
+    while program.read_some():
+        while program.lines:
+            line = program.lines.popleft()
+            program.run(line, *_handlers[line["kind"]])
 
 
 def run(func: Handler, args: Any = None, **line: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
