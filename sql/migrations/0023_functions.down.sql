@@ -4,3 +4,4 @@ DROP FUNCTION schedule_request(schedule, timestamptz);
 DROP VIEW live_worker;
 DROP TABLE function_loaded, function_file;
 ALTER TABLE cluster DROP COLUMN functions_version;
+ALTER TABLE worker DROP COLUMN refused;

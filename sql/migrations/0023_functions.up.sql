@@ -21,3 +21,6 @@ CREATE TABLE function_loaded (
 );
 
 GRANT SELECT ON function_file, function_loaded TO claimd_admin, claimd_reader;
+
+-- Files of handlers that a worker does not serve, for `claimctl workers` and `claimctl doctor`: each "FILE: why".
+ALTER TABLE worker ADD COLUMN refused text[] NOT NULL DEFAULT '{}';
