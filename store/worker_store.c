@@ -277,6 +277,7 @@ static void put_beat(struct params *p, const struct worker_beat *b)
     params_i64(p, clock_wall_us());
     params_i32(p, b->spare_least);
     params_i64(p, b->ready_oldest_us);
+    params_text_array(p, b->refused, NULL, b->refused_count);
 }
 
 enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,

@@ -37,6 +37,8 @@ typedef void worker_done_cb(void *ctx, enum status st, const struct err *err);
 enum status worker_store_register(struct pg *pg, const struct worker_registration *r,
                                   worker_done_cb *done, void *ctx, struct err *err) MUST_USE;
 
+#define WORKER_REFUSED_MAX 16 /* files of handlers that are told */
+
 struct worker_beat {
     const char *worker_id;
     int64_t stale_us;
@@ -50,9 +52,11 @@ struct worker_beat {
     /* For doctor. */
     int lock_nodes;
     int lock_nodes_voting;
-    int uncommitted;        /* ends of runs that wait for their commit … */
-    int64_t uncommitted_us; /* … the oldest for so long */
-    const char *trouble;    /* why; NULL = "" */
+    int uncommitted;            /* ends of runs that wait for their commit … */
+    int64_t uncommitted_us;     /* … the oldest for so long */
+    const char *trouble;        /* why; NULL = "" */
+    const char *const *refused; /* "FILE: why" of each file that is not served */
+    size_t refused_count;
     /* For the survey (inv.L9). */
     int spare_least;         /* idle slots for which it had no job, the least since the last beat */
     int64_t ready_oldest_us; /* the oldest claimed job waits for a runner for so long; 0 = none */

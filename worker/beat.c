@@ -81,6 +81,7 @@ static void count_uncommitted(const struct worker *w, int64_t now, struct worker
 void beat_now(struct worker *w)
 {
     int64_t fences[HELD_FENCES_MAX];
+    const char *refused[WORKER_REFUSED_MAX];
     if (w->beat.is_in_flight || !w->registration.is_registered || !pg_is_up(w->pg)) {
         return;
     }
@@ -94,6 +95,8 @@ void beat_now(struct worker *w)
                             .held_count = held_fences(w, now, fences),
                             .kinds = w->kinds.served.list,
                             .kind_count = w->kinds.served.count,
+                            .refused = refused,
+                            .refused_count = kinds_refused_texts(w, refused),
                             .lock_nodes = (int)w->config->lock.node_count,
                             .lock_nodes_voting = (int)redlock_async_voting(w->lock),
                             .ready_oldest_us = spare_ready_oldest_us(w, now)};

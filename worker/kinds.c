@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "worker/hello.h"
+#include "worker/refused.h"
 #include "worker/worker.h"
 
 #include <stdio.h>
@@ -31,6 +32,7 @@ struct kinds_book {
     int64_t again_wait_us;
     struct slot_without without;
     struct slot_without doubtful; /* files of programs that could not be started */
+    struct refused refused;
     char suspect[RUNNER_FILE_SIZE];
     int suspect_deaths;
 };
@@ -69,6 +71,11 @@ size_t kinds_refused(const struct worker *w)
 {
     const struct kinds_book *b = w->kinds.book;
     return b == NULL ? 0 : hello_refused_count(b->told) + b->without.count;
+}
+
+size_t kinds_refused_texts(const struct worker *w, const char *ret[WORKER_REFUSED_MAX])
+{
+    return refused_texts(&w->kinds.book->refused, ret);
 }
 
 const struct slot_without *kinds_without(const struct worker *w)
@@ -151,6 +158,7 @@ static void tell_refused(struct worker *w, const json_t *hello)
     bool is_news = b->told == NULL || json_equal(b->told, refused) == 0;
     json_decref(b->told);
     b->told = json_incref(refused);
+    refused_fill(&b->refused, b->told, &b->without);
     plan_retry(w, is_news);
 }
 
@@ -520,6 +528,7 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
         }
     }
     (void)snprintf(b->without.files[b->without.count++], RUNNER_FILE_SIZE, "%s", file);
+    refused_fill(&b->refused, b->told, &b->without);
     char reason[256];
     (void)snprintf(reason, sizeof reason, "its runner ended while loading it: %s", text);
     say_refused(file, reason);

@@ -24,6 +24,9 @@ size_t kinds_able(const struct worker *w);
 /* Plugins that are not served, as the last hello and dead runners said. */
 size_t kinds_refused(const struct worker *w);
 
+/* Of each of those "FILE: why", until the next hello or death of a runner. */
+size_t kinds_refused_texts(const struct worker *w, const char *ret[WORKER_REFUSED_MAX]);
+
 /* Files that runners are started without. */
 const struct slot_without *kinds_without(const struct worker *w);
 

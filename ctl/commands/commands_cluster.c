@@ -63,7 +63,8 @@ static const struct ctl_command rows[] = {
      .words = "",
      .help = "List workers: slots, what they run and serve, age of the last heartbeat.\n\n"
              "STATE: live, quiet (takes no new jobs), stale (silent), dead (its jobs are being "
-             "rescued), rescued (all of them were), stopped (it ended by itself).",
+             "rescued), rescued (all of them were), stopped (it ended by itself).\n"
+             "REFUSED: files of handlers that it does not serve; claimctl doctor says why.",
      .examples = "claimctl workers\nclaimctl workers --all --json",
      .options = {{"all", NULL, "include those that have ended"}},
      .act = &VERB_WORKERS},

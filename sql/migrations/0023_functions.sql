@@ -22,6 +22,10 @@ CREATE TABLE function_loaded (
 
 GRANT SELECT ON function_file, function_loaded TO claimd_admin, claimd_reader;
 
+-- Files of handlers that a worker does not serve, for `claimctl workers` and `claimctl doctor`: each "FILE: why".
+ALTER TABLE worker ADD COLUMN refused text[] NOT NULL DEFAULT '{}';
+
 -- ---- down ----
+ALTER TABLE worker DROP COLUMN refused;
 DROP TABLE function_loaded, function_file;
 ALTER TABLE cluster DROP COLUMN functions_version;

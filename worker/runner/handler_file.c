@@ -8,6 +8,7 @@
 #include "worker/runner/handler_value.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -325,19 +326,47 @@ size_t handler_piece(const char *at, enum handler_piece *ret)
 
 /* ---- static checks ---- */
 
-static enum status check_program(const char *path, struct err *err)
+static enum status check_executable(const char *path, struct err *err)
 {
     struct stat s;
+    if (stat(path, &s) != 0) {
+        return err_fail_sys(err, STATUS_INVALID, errno, "%s", path);
+    }
+    if (!S_ISREG(s.st_mode) || access(path, X_OK) != 0) {
+        return err_fail(err, STATUS_INVALID, "%s is no file that may be executed", path);
+    }
+    return STATUS_OK;
+}
+
+/* What the kernel runs in a script's place. A script that can't be read has none for us. */
+static enum status check_interpreter(const char *path, struct err *err)
+{
+    char line[256] = "";
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (n < 2 || strncmp(line, "#!", 2) != 0) {
+        return STATUS_OK;
+    }
+    char *name = line + 2 + strspn(line + 2, " \t");
+    name[strcspn(name, " \t\n")] = '\0';
+    enum status st = check_executable(name, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "command: the interpreter of %s", path);
+    }
+    return st;
+}
+
+static enum status check_program(const char *path, struct err *err)
+{
     if (path[0] != '/') {
         return err_fail(err, STATUS_INVALID, "command: '%s' does not begin with /", path);
     }
-    if (stat(path, &s) != 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "command: %s", path);
+    enum status st = check_executable(path, err);
+    if (st != STATUS_OK) {
+        err_prefix(err, "command");
+        return st;
     }
-    if (!S_ISREG(s.st_mode) || access(path, X_OK) != 0) {
-        return err_fail(err, STATUS_INVALID, "command: %s is no file that may be executed", path);
-    }
-    return STATUS_OK;
+    return check_interpreter(path, err);
 }
 
 /* A script is an argument of its interpreter. */

@@ -132,6 +132,29 @@ static void check_results(struct report *r, const struct config *config,
     }
 }
 
+/* Those of this host are looked at as well (doctor_plugins.c); what a program does at its start is
+ * known to workers alone. */
+static enum status check_refused(struct report *r, struct admin *a, bool has_workers,
+                                 struct err *err)
+{
+    enum { REFUSED, WORKERS };
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(a, &SQL_ADMIN_DOCTOR_REFUSED, NULL, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (int i = 0; i < admin_row_count(rows); i++) {
+        report_say(r, HEALTH_FAIL, "handlers",
+                   "fix or remove the file; it is tried again within 10 minutes, at SIGHUP at once",
+                   "not served by %s: %s", admin_value(rows, i, WORKERS),
+                   admin_value(rows, i, REFUSED));
+    }
+    if (admin_row_count(rows) == 0 && has_workers) {
+        report_say(r, HEALTH_OK, "handlers", NULL, "live workers serve all of their files");
+    }
+    return STATUS_OK;
+}
+
 static enum status check_workers(struct report *r, const struct config *config, struct admin *a,
                                  struct clocks *clocks, struct err *err)
 {
@@ -152,7 +175,7 @@ static enum status check_workers(struct report *r, const struct config *config, 
     }
     check_votes(r, rows);
     check_results(r, config, rows);
-    return STATUS_OK;
+    return check_refused(r, a, admin_row_count(rows) > 0, err);
 }
 
 /* ---- schedulers ---- */

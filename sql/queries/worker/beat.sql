@@ -4,8 +4,8 @@
 -- 'kind' for each kind that is stopped, served here or not, a row 'asked' for what an operator wants of it, and a row 'cancel' for
 -- each job that runs under its id and whose cancel was asked for (index: job_live_cancel).
 -- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970. For the survey (inv.L9): $14, the
--- fewest idle slots since the last beat, and $15, the wait of the oldest claimed job, in µs.
--- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8, int4, int8
+-- fewest idle slots since the last beat, and $15, the wait of the oldest claimed job, in µs. $16: files that it does not serve, and why.
+-- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8, int4, int8, text[]
 WITH me AS (
     UPDATE claimd.worker
        SET beat_at = clock_timestamp(), stale_at = clock_timestamp() + $2 * interval '1 microsecond', quiet = $3,
@@ -13,7 +13,7 @@ WITH me AS (
            lock_nodes = $8, lock_nodes_voting = $9, uncommitted = $10, uncommitted_us = $11, trouble = $12,
            clock_ahead_us = (extract(epoch FROM clock_timestamp()) * 1000000)::int8 - $13,
            spare_since = CASE WHEN $14 > 0 THEN COALESCE(spare_since, beat_at) END, spare_least = $14,
-           ready_oldest = $15 * interval '1 microsecond',
+           ready_oldest = $15 * interval '1 microsecond', refused = $16,
            backend_start = CASE WHEN backend_pid = pg_backend_pid() THEN backend_start
                                 ELSE COALESCE((SELECT a.backend_start FROM pg_catalog.pg_stat_activity a
                                                 WHERE a.pid = pg_backend_pid()), 'epoch') END

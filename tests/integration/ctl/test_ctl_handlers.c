@@ -68,6 +68,10 @@ static const struct {
      "command: /no/such: No such file or directory"},
     {"h.json", "{\"command\": [\"/etc/passwd\"], \"kinds\": {\"k\": {}}}", "",
      "command: /etc/passwd is no file that may be executed"},
+    {"h.json", "{\"command\": [\"'$PWD'/script\"], \"kinds\": {\"k\": {}}}",
+     "echo \"#! /no/such -x\" >script; chmod 755 script; sed -i s,$PWD,/tmp/..$PWD,g "
+     "handlers/h.json",
+     "command: the interpreter of /tmp/../"},
     {"h.json", "{\"command\": [\"/bin\"], \"kinds\": {\"k\": {}}}", "",
      "command: /bin is no file that may be executed"},
     {"h.json", "{\"command\": [\"/bin/sh\", \"'$PWD'/script\"], \"kinds\": {\"k\": {}}}",

@@ -201,9 +201,12 @@ END_TEST
 
 START_TEST(a_beat_tells_what_doctor_wants_to_know)
 {
+    static const char *const refused[] = {"a.json: no \"command\", {}", "b.so: not ours"};
     register_worker(store_a.pg, WORKER_A, 2);
     const struct worker_beat b = {.worker_id = WORKER_A,
                                   .stale_us = 8 * US_PER_S,
+                                  .refused = refused,
+                                  .refused_count = ARRAY_COUNT(refused),
                                   .kinds = kinds,
                                   .kind_count = 2,
                                   .lock_nodes = 5,
@@ -216,6 +219,8 @@ START_TEST(a_beat_tells_what_doctor_wants_to_know)
     ASSERT_TEXT("SELECT concat_ws(' ', lock_nodes, lock_nodes_voting, uncommitted, uncommitted_us, "
                 "trouble, abs(clock_ahead_us) < 5000000) FROM claimd.worker",
                 "5 2 7 90000000 no space left t");
+    ASSERT_TEXT("SELECT refused[1] || ' ' || refused[2] FROM claimd.worker",
+                "a.json: no \"command\", {} b.so: not ours");
 }
 END_TEST
 
