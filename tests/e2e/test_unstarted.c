@@ -130,9 +130,65 @@ START_TEST(prog_P8_what_can_not_be_started_is_said_by_doctor_workers_and_a_metri
 }
 END_TEST
 
+static int64_t count_serving(const char *kinds)
+{
+    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE '%s' <@ kinds", kinds);
+}
+
+static long long start_nap(void)
+{
+    long long id = fleet_enqueue(&fleet, "nap", "{\"ms\": 600000}", 1);
+    fleet_wait_state(&fleet, id, "running");
+    return id;
+}
+
+static void end_nap(long long id)
+{
+    sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", id);
+    fleet_wait_state(&fleet, id, "completed"); /* a nap that is cancelled says done */
+}
+
+/* Naps leave one runner idle, each time another one, which has tried none of the others' files. */
+START_TEST(prog_P8_what_several_runners_can_not_start_is_said_of_all)
+{
+    static const char *const names[] = {"one", "two", "three"};
+    long long naps[ARRAY_COUNT(names)];
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        add_file(names[i], "\"command\": [\"/bin/sh\", \"-c\", \"exit 9\"]");
+    }
+    fleet_signal(fleet.workers[0], SIGHUP);
+    ck_assert(WAIT_UNTIL(count_serving("{one,two,three}") == 1, SOON_US));
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        naps[i] = start_nap();
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        char kinds[32];
+        (void)snprintf(kinds, sizeof kinds, "{%s}", names[i]);
+        fleet_enqueue(&fleet, names[i], "{\"how\": \"fine\"}", 1);
+        ck_assert(WAIT_UNTIL(count_serving(kinds) == 0, SOON_US));
+        ck_assert(WAIT_UNTIL(refused_files() == (double)i + 1, SOON_US));
+        long long nap = start_nap();
+        end_nap(naps[i]);
+        naps[i] = nap;
+    }
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE"
+                                            " cardinality(refused) = 3") == 1,
+                         SOON_US));
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        add_good(names[i]);
+        end_nap(naps[i]);
+    }
+    fleet_signal(fleet.workers[0], SIGHUP);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE kind <> 'nap'"
+                                            " AND state <> 'completed'") == 0,
+                         SOON_US));
+    ck_assert(WAIT_UNTIL(refused_files() == 0, SOON_US));
+}
+END_TEST
+
 static void setup(void)
 {
-    struct fleet_options options = {.masters = 1, .has_handlers = true};
+    struct fleet_options options = {.masters = 1, .slots = 4, .has_handlers = true};
     fleet_start(&fleet, &options);
     operator_write(&fleet, "script", "#!/no/such\n", 0755);
     add_good("steady");
@@ -154,6 +210,7 @@ int main(void)
     tcase_add_unchecked_fixture(c, setup, teardown);
     tcase_add_loop_test(c, prog_P8_what_can_not_be_started_is_said_by_doctor_workers_and_a_metric,
                         0, (int)ARRAY_COUNT(unstarted));
+    tcase_add_test(c, prog_P8_what_several_runners_can_not_start_is_said_of_all);
     suite_add_tcase(s, c);
     return suite_run_in_one(s);
 }
