@@ -169,7 +169,7 @@ static enum status accept_kind(struct claimd_kind *k, struct err *err)
     return STATUS_OK;
 }
 
-enum status plugin_kinds_accept(struct claimd_kind kinds[CLAIMD_KINDS_MAX], struct err *err)
+enum status plugin_kinds_accept(struct claimd_kind *kinds, struct err *err)
 {
     size_t count = 0;
     while (count < CLAIMD_KINDS_MAX && kinds[count].name != NULL) {

@@ -39,10 +39,9 @@ enum status plugin_regular_check(int fd, const struct plugin_owners *owners, off
                                  struct err *err) MUST_USE;
 
 /* ---- kinds ---- */
-/* Validates all but `handle` and replaces numbers of 0 by their defaults; an unnamed kind ends the
- * list, what is behind it becomes zero. */
-enum status plugin_kinds_accept(struct claimd_kind kinds[CLAIMD_KINDS_MAX],
-                                struct err *err) MUST_USE;
+/* Of CLAIMD_KINDS_MAX kinds: validates all but `handle` and replaces numbers of 0 by their
+ * defaults; an unnamed kind ends the list, what is behind it becomes zero. */
+enum status plugin_kinds_accept(struct claimd_kind *kinds, struct err *err) MUST_USE;
 
 /* What must be unique among plugins. "" ends the kinds. */
 struct plugin_names {
