@@ -250,6 +250,21 @@ START_TEST(prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything)
 }
 END_TEST
 
+/* All jobs come at once, so that most are in the pipe of a program that goes: it has read none. */
+START_TEST(prog_P5_a_job_that_its_program_did_not_read_is_given_to_the_next_one)
+{
+    char args[SERVER_PATH_MAX + 64];
+    (void)snprintf(args, sizeof args, HOW_JSON, "goes", fleet.dir);
+    fleet_enqueue(&fleet, "hostile", args, 12);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE args->>'how' ="
+                                            " 'goes' AND state = 'completed'") == 12,
+                         SOON_US));
+    ASSERT_SQL("", "SELECT string_agg(concat_ws(' ', a.outcome, a.error), ', ') FROM"
+                   " claimd.job_attempt a JOIN claimd.jobs j ON j.id = a.job_id WHERE"
+                   " j.args->>'how' = 'goes'");
+}
+END_TEST
+
 START_TEST(prog_P7_what_a_program_says_passes_octet_for_octet_or_cleaned)
 {
     long long id = enqueue_how("hostile", "escapes");
@@ -476,6 +491,7 @@ static Suite *suite(void)
     tcase_add_test(c, prog_P6_nothing_is_left_of_a_program_that_does_not_stop);
     tcase_add_test(c, prog_P6_what_a_job_leaves_behind_is_ended);
     tcase_add_test(c, prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything);
+    tcase_add_test(c, prog_P5_a_job_that_its_program_did_not_read_is_given_to_the_next_one);
     tcase_add_test(c, prog_P7_what_a_program_says_passes_octet_for_octet_or_cleaned);
     tcase_add_test(c, prog_P7_a_flood_of_log_lines_keeps_the_last_ones);
     tcase_add_test(c, prog_O1_args_are_in_the_command_line_unsplit_and_on_stdin);

@@ -63,6 +63,10 @@ def act(how, n):
     elif how == "late":  # and it dies when the job is over
         say(done)
         os._exit(5)
+    elif how == "goes":  # it has answered and reads no more, while the next job may be in its pipe
+        say(done)
+        time.sleep(0.2)
+        os._exit(0)
     elif how == "leaves":
         grandchild()
         say(done)

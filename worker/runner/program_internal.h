@@ -32,6 +32,8 @@ struct turn {
     struct program *program;
     const struct claimd_context *job;
     struct runner_page *page;
+    size_t size;   /* of the job's line … */
+    size_t unsent; /* … of which so much was not written when the program took no more */
     bool was_sent;
     bool was_told_to_stop;
     bool was_signalled;

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 /* The worker finds why in the page, and the log and checkpoint of the run as they are. */
 static _Noreturn void end_runner(const struct turn *t, const struct err *why)
@@ -144,6 +145,7 @@ static enum status send_to(struct turn *t, struct err *err)
     if (st == STATUS_OK) {
         return STATUS_OK;
     }
+    t->unsent = p->to.len;
     buf_reset(&p->to);
     if (t->was_sent) {
         return STATUS_OK;
@@ -185,6 +187,42 @@ static enum status go_on(struct turn *t, struct err *err)
     return st == STATUS_NOT_FOUND ? STATUS_OK : st;
 }
 
+static enum status run_turn(struct turn *t, struct err *err)
+{
+    struct program *p = t->program;
+    size_t before = p->to.len;
+    enum status st = program_line_put_job(&p->to, ++p->n, t->job, clock_boot_us(), err);
+    t->size = p->to.len - before;
+    while (st == STATUS_OK && !t->is_over) {
+        st = go_on(t, err);
+    }
+    return st;
+}
+
+/* All of the job's line is still in the pipe: the program ended before it looked there, as one
+ * does that leaves after an answer. */
+static bool was_unread(const struct turn *t)
+{
+    int unread = 0;
+    return t->size > 0 && !t->was_told_to_stop &&
+           ioctl(t->program->process.in, FIONREAD, &unread) == 0 &&
+           (size_t)unread + t->unsent >= t->size;
+}
+
+/* Another process gets it: it has not begun. */
+static enum status run_again(struct turn *t, struct err *err)
+{
+    const struct claimd_kind kind = {.name = t->job->kind};
+    *err = (struct err){0};
+    enum status st = program_prepare(&kind, t->page, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *t = (struct turn){
+        .program = t->program, .job = t->job, .page = t->page, .outcome = CLAIMD_RETRY};
+    return run_turn(t, err);
+}
+
 enum claimd_outcome program_handle(const struct claimd_context *job)
 {
     struct turn t = {.program = program_find(job->kind),
@@ -197,10 +235,9 @@ enum claimd_outcome program_handle(const struct claimd_context *job)
         return program_run_once(t.program, job, t.page);
     }
     program_block_signals(&before);
-    enum status st =
-        program_line_put_job(&t.program->to, ++t.program->n, job, clock_boot_us(), &err);
-    while (st == STATUS_OK && !t.is_over) {
-        st = go_on(&t, &err);
+    enum status st = run_turn(&t, &err);
+    if (st != STATUS_OK && was_unread(&t)) {
+        st = run_again(&t, &err);
     }
     if (st != STATUS_OK) {
         end_runner(&t, &err);
