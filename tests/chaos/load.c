@@ -67,7 +67,7 @@ static void draw_batch(struct load *l, int count, struct batch *ret)
 {
     ret->count = count < BATCH_MAX ? count : BATCH_MAX;
     for (int i = 0; i < ret->count; i++) {
-        load_draw(&l->rand, l->world->options->time_scale, l->next_n++, &ret->tasks[i]);
+        load_draw(&l->rand, l->world->options, l->next_n++, &ret->tasks[i]);
     }
 }
 

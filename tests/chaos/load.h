@@ -25,7 +25,7 @@ struct task {
 
 /* Draws the next one; load_mix.c has the table. */
 struct rand;
-void load_draw(struct rand *r, double time_scale, int64_t n, struct task *ret);
+void load_draw(struct rand *r, const struct options *options, int64_t n, struct task *ret);
 
 /* Forks it. `has_slow`: it holds transactions open before it commits them. */
 enum status load_start(struct world *w, bool has_slow, pid_t *ret_pid, struct err *err) MUST_USE;

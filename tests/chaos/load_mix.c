@@ -6,9 +6,16 @@
 
 #include <assert.h>
 
+/* Of the plugin, and of programs that serve or are started for each job (programs.h). */
+enum handled_by { PLUGIN, SERVE, ONCE };
+#define KINDS(name)                                                   \
+    {                                                                 \
+        [PLUGIN] = "c_" name, [SERVE] = "p_" name, [ONCE] = "o_" name \
+    }
+
 struct part {
     int weight;
-    const char *kind;
+    const char *kinds[3];
     const char *does;
     int until;
     const char *expect;
@@ -19,21 +26,21 @@ struct part {
 
 /* Of 1,000 jobs. The times are scaled. */
 static const struct part parts[] = {
-    {440, "c_short", "done", 0, "completed", 0, 40, 0},
-    {20, "c_short", "snooze", 0, "completed", 0, 40, 0},
-    {10, "c_short", "cancel", 0, "cancelled", 0, 40, 0},
-    {200, "c_long", "done", 0, "completed", 500, 4500, 0},
-    {60, "c_retry", "retry", 3, "completed", 0, 100, 0},
-    {12, "c_crash", "segv", 2, "completed", 0, 100, 0},
-    {12, "c_crash", "abort", 2, "completed", 0, 100, 0},
-    {12, "c_crash", "exit", 2, "completed", 0, 100, 0},
-    {46, "c_fail", "fail", 0, "discarded", 0, 100, 0},
-    {4, "c_retry", "far", 2, "completed", 0, 100, 0},
-    {14, "c_poison", "segv", 0, "discarded", 0, 50, 0},
-    {30, "c_tired", "retry", 0, "discarded", 0, 50, 0},
-    {90, "c_once", "done", 0, "any", 10, 2500, 0},
-    {10, "c_hang", "hang", 2, "completed", 0, 50, 0},
-    {40, "c_big", "done", 0, "completed", 0, 100, 300000},
+    {440, KINDS("short"), "done", 0, "completed", 0, 40, 0},
+    {20, KINDS("short"), "snooze", 0, "completed", 0, 40, 0},
+    {10, KINDS("short"), "cancel", 0, "cancelled", 0, 40, 0},
+    {200, KINDS("long"), "done", 0, "completed", 500, 4500, 0},
+    {60, KINDS("retry"), "retry", 3, "completed", 0, 100, 0},
+    {12, KINDS("crash"), "segv", 2, "completed", 0, 100, 0},
+    {12, KINDS("crash"), "abort", 2, "completed", 0, 100, 0},
+    {12, KINDS("crash"), "exit", 2, "completed", 0, 100, 0},
+    {46, KINDS("fail"), "fail", 0, "discarded", 0, 100, 0},
+    {4, KINDS("retry"), "far", 2, "completed", 0, 100, 0},
+    {14, KINDS("poison"), "segv", 0, "discarded", 0, 50, 0},
+    {30, KINDS("tired"), "retry", 0, "discarded", 0, 50, 0},
+    {90, KINDS("once"), "done", 0, "any", 10, 2500, 0},
+    {10, KINDS("hang"), "hang", 2, "completed", 0, 50, 0},
+    {40, KINDS("big"), "done", 0, "completed", 0, 100, 300000},
 };
 #define WEIGHTS 1000
 
@@ -50,17 +57,19 @@ static const struct part *choose(struct rand *r)
     return NULL;
 }
 
-void load_draw(struct rand *r, double time_scale, int64_t n, struct task *ret)
+void load_draw(struct rand *r, const struct options *options, int64_t n, struct task *ret)
 {
+    static const enum handled_by handlers[] = {PLUGIN, PLUGIN, SERVE, ONCE};
     static const char *const queues[] = {"default", "default", "default", "chaos_a", "chaos_b"};
     const struct part *part = choose(r);
     int64_t ms = part->ms_min + rand_below(r, part->ms_max - part->ms_min + 1);
+    enum handled_by by = options->has_programs ? handlers[rand_below(r, 4)] : PLUGIN;
     *ret = (struct task){.n = n,
-                         .kind = part->kind,
+                         .kind = part->kinds[by],
                          .does = part->does,
                          .expect = part->expect,
                          .until = part->until,
-                         .ms = (int64_t)((double)ms * time_scale),
+                         .ms = (int64_t)((double)ms * options->time_scale),
                          .is_deaf = rand_below(r, 2) == 0,
                          .pad_bytes = (int)rand_below(r, part->pad_max),
                          .priority = 4,
@@ -72,6 +81,6 @@ void load_draw(struct rand *r, double time_scale, int64_t n, struct task *ret)
         ret->share = 1 + (int)rand_below(r, 63);
     }
     if (rand_below(r, 10) == 0) {
-        ret->delay_ms = (int64_t)((double)rand_below(r, 20000) * time_scale);
+        ret->delay_ms = (int64_t)((double)rand_below(r, 20000) * options->time_scale);
     }
 }

@@ -27,6 +27,7 @@ const char *options_usage(void)
            "limits, "
            "kinds,\n"
            "                        load; with the real constants, and faults late in the run\n"
+           "  --programs            half of the jobs are those of Python programs\n"
            "  --bug N               first of all: a build with this bug, which must be reported\n"
            "  --folder DIR          history, logs and all that a verdict needs; kept\n"
            "  --keep                the folder stays after a good run, too\n"
@@ -133,6 +134,8 @@ static bool read_flag(const char *name, struct options *o)
         o->is_kept = true;
     } else if (strcmp(name, "--outages") == 0) {
         o->is_outages = true;
+    } else if (strcmp(name, "--programs") == 0) {
+        o->has_programs = true;
     } else {
         return false;
     }
@@ -160,6 +163,10 @@ enum status options_read(int argc, char *const *argv, struct options *ret, struc
             return st;
         }
         i++;
+    }
+    if (o.has_programs && o.world > 0) {
+        return err_fail(err, STATUS_INVALID,
+                        "--programs: not with --world, which has kinds of its own");
     }
     if ((seen.has_minutes || o.is_outages || o.world > 0) && !seen.has_scale) {
         o.time_scale = 1;

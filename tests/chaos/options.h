@@ -29,7 +29,8 @@ struct options {
     bool is_list;
     bool is_help;
     bool is_outages;
-    bool is_kept; /* the folder stays after a good run, too */
+    bool has_programs; /* half of the load's jobs have handlers that are programs */
+    bool is_kept;      /* the folder stays after a good run, too */
 };
 
 /* INVALID: names the argument and what is allowed. */

@@ -9,6 +9,7 @@
 #include "chaos/load.h"
 #include "chaos/nemesis.h"
 #include "chaos/outages.h"
+#include "chaos/programs.h"
 #include "chaos/row_history.h"
 #include "chaos/ties.h"
 #include "cluster/child.h"
@@ -42,6 +43,10 @@ static const struct world_plan plan = {
 
 static const struct world_plugin kinds_plugin = {.folder = "plugins",
                                                  .path = CHAOS_PLUGIN_DIR "/chaos_kinds.so"};
+
+/* With --programs: what their handler files name. */
+static const struct world_plugin program_files[] = {{.folder = "programs", .path = CHAOS_PROGRAM},
+                                                    {.folder = "programs", .path = CHAOS_SDK}};
 
 static volatile sig_atomic_t is_interrupted;
 
@@ -232,6 +237,12 @@ static enum status begin(struct run *r, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    if (r->options->has_programs) {
+        st = programs_write(r->world.dir, err);
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
     set_workers(r);
     st = drawn_dba_set(r->drawn.dba, &r->world.sql, err);
     if (st != STATUS_OK) {
@@ -298,6 +309,9 @@ int run_storm(const struct options *options)
     if (st != STATUS_OK) {
         (void)fprintf(stderr, "claimd-chaos: %s\n", err.msg);
         return 2;
+    }
+    if (options->has_programs) {
+        memcpy(&r.plan.plugins[1], program_files, sizeof program_files);
     }
     draw_world(&r);
     st = run_it(&r, &err);

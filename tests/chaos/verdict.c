@@ -302,7 +302,7 @@ static void judge_runs(struct books *b, const struct entry *e)
                       r->starts);
         }
     }
-    if (strcmp(e->kind, "c_once") == 0 && last_starts > 1 && b->lost_count == 0) {
+    if (strcmp(e->kind + 1, "_once") == 0 && last_starts > 1 && b->lost_count == 0) {
         violation(b, e, "is at_most_once, and started %d times (inv.S10)", last_starts);
     }
     if (strcmp(e->state, "completed") == 0 && !has_effect) {

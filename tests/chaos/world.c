@@ -131,6 +131,7 @@ static json_t *queues_json(const struct world *w)
 enum status world_write_config(struct world *w, struct err *err)
 {
     char plugins[PATH_SIZE];
+    char handlers[PATH_SIZE];
     char new[PATH_SIZE];
     (void)snprintf(plugins, sizeof plugins, "%s/plugins", w->dir);
     (void)snprintf(w->config_path, sizeof w->config_path, "%s/claimd.json", w->dir);
@@ -141,6 +142,11 @@ enum status world_write_config(struct world *w, struct err *err)
         w->net_conninfo, "lock", "node_timeout_ms", 100, "nodes", nodes_json(w), "worker", "slots",
         (json_int_t)w->options->slots, "plugin_dir", plugins, "drain_ms", DRAIN_MS, "queues",
         queues_json(w), "http_listen", "127.0.0.1:0", "scheduler", "http_listen", "127.0.0.1:0");
+    if (w->options->has_programs) {
+        (void)snprintf(handlers, sizeof handlers, "%s/handlers", w->dir);
+        (void)json_object_set_new(json_object_get(all, "worker"), "handlers",
+                                  json_string(handlers));
+    }
     int rc = all != NULL ? json_dump_file(all, new, JSON_INDENT(2)) : -1;
     json_decref(all);
     return rc == 0 && rename(new, w->config_path) == 0
