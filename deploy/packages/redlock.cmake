@@ -41,15 +41,12 @@ ${about}
 redlock exec runs a command under a lock, like flock, but on one of many
 hosts. redlock status and redlock nodes show who holds what, and which master
 may vote.")
-foreach(script postinst prerm)
-    configure_file(python.${script} python3-redlock/${script} COPYONLY)
-endforeach()
-set(python ${CMAKE_CURRENT_BINARY_DIR}/python3-redlock)
+python_scripts(python3-redlock redlock/__pycache__ python)
 package(redlock_python python3-redlock SECTION python
     DEPENDS "${library} (>= ${CLAIMD_BUILT_AS}), python3 (>= 3.9)"
     DESCRIPTION "locks over independent Redis masters: for Python programs
 ${about}
 This package has a module for threads and one for asyncio."
-    CONTROL ${python}/postinst ${python}/prerm)
+    CONTROL ${python})
 set(CPACK_DEBIAN_REDLOCK_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_REDLOCK_PYTHON_PACKAGE_SHLIBDEPS OFF)

@@ -58,7 +58,8 @@ run_job() {
 traces >/tmp/before
 
 step "install: a user, nothing is started or enabled"
-apt_get install /packages/claim*.deb
+apt_get install /packages/claim*.deb /packages/python3-claimd_*.deb
+(cd / && python3 -c 'import claimd; claimd.Retry(30, "why")') || die "Python finds no module claimd"
 id -u claimd >/dev/null || die "no user claimd"
 for unit in claimd-scheduler claimd-worker; do
     is $unit ActiveState inactive || die "$unit was started"
@@ -171,7 +172,7 @@ step "remove: drained and gone; purge: only what an administrator wrote is left"
 apt_get remove claimd-scheduler claimd-worker claimctl
 pgrep -l claimd && die "still running"
 [ -e /etc/claimd/claimd.json ] || die "remove took the configuration"
-apt_get purge claimd-scheduler claimd-worker claimctl claimd-common claimd-dev
+apt_get purge claimd-scheduler claimd-worker claimctl claimd-common claimd-dev python3-claimd
 traces >/tmp/after
 left=$(comm -13 /tmp/before /tmp/after | tr '\n' ' ')
 [ "$left" = "/etc/claimd " ] || die "left behind: $left"
