@@ -5,7 +5,7 @@
 macro(embed name text)
     file(WRITE ${FOLDER}/queries/${name}.sql "${text}")
     execute_process(COMMAND ${CMAKE_COMMAND} -DFOLDER=${FOLDER} -DQUERIES=${FOLDER}/queries/${name}.sql -DMIGRATIONS=${ARGN}
-            -DFUNCTIONS=${functions} -DFRAGMENTS=${FOLDER}/one.sql -DRELEASE=12.34.5
+            -DFUNCTIONS=${functions} -DRELEASED=${released} -DFRAGMENTS=${FOLDER}/one.sql -DRELEASE=12.34.5
             -DCOLUMNS=${FOLDER}/columns.txt -DFLAGS=${FOLDER}/flags.txt -DERRORS=${FOLDER}/errors.txt -P ${SCRIPT}
         RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
     string(REGEX REPLACE "[ \n]+" " " said "${said}")
@@ -90,3 +90,42 @@ foreach(part "{\"functions/jobs\", \"{cancel,retry}\"" "\"${digest}\"" "sql_func
         message(SEND_ERROR "functions: no ${part}: ${said}\n${source}")
     endif()
 endforeach()
+
+# The way back to the last release, in which jobs.sql had cancel().
+set(functions ${FOLDER}/sql/functions/jobs.sql)
+set(released ${FOLDER}/sql/functions/before/released.txt)
+set(old "CREATE OR REPLACE FUNCTION cancel() AS 'old';\n")
+string(SHA256 digest "${old}")
+file(WRITE ${functions} "${old}")
+file(WRITE ${released} "functions/jobs ${digest} cancel\n")
+
+# way_back(name wanted…): functions.c has the bytes of each of these texts; leaves how many files are embedded for the way back in `count`
+function(way_back name)
+    embed(${name} "SELECT 1\n")
+    file(READ ${FOLDER}/functions.c source)
+    foreach(part ${ARGN})
+        string(HEX "${part}" hex)
+        string(REGEX REPLACE "(..)" "0x\\1," hex "${hex}")
+        string(FIND "${source}" "${hex}" at)
+        if(NOT code EQUAL 0 OR at EQUAL -1)
+            message(SEND_ERROR "${name}: no ${part}: ${said}\n${source}")
+        endif()
+    endforeach()
+    string(REGEX MATCHALL "changed_[a-z_]+\\[\\]" arrays "${source}")
+    list(LENGTH arrays count)
+    set(count ${count} PARENT_SCOPE)
+endfunction()
+way_back(as_released)
+if(NOT count EQUAL 1) # the drops, of which there are none
+    message(SEND_ERROR "as_released: ${count} files are embedded for the way back, expected none but the drops")
+endif()
+file(WRITE ${functions} "CREATE OR REPLACE FUNCTION cancel() AS 'new';\nCREATE OR REPLACE FUNCTION retry();\n")
+must_refuse(no_copy "SELECT 1\n" "before/jobs.sql: must be functions/jobs.sql as it was in the last release")
+file(WRITE ${FOLDER}/sql/functions/before/jobs.sql "${old}-- edited\n")
+must_refuse(edited_copy "SELECT 1\n" "before/jobs.sql: must be functions/jobs.sql as it was in the last release")
+file(WRITE ${FOLDER}/sql/functions/before/jobs.sql "${old}")
+way_back(changed "AS 'old'" "DROP FUNCTION retry")
+file(READ ${FOLDER}/functions/released.txt today)
+if(NOT today MATCHES "^functions/jobs [0-9a-f]+ cancel retry\n$")
+    message(SEND_ERROR "the list for the next release: ${today}")
+endif()
