@@ -7,15 +7,8 @@ set -eu
 source_dir=$1
 bin_dir=$2
 page=$source_dir/docs/guide/$3
-tmp=$(mktemp -d)
-cluster=
-stop() {
-    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
-    [ -z "$cluster" ] || wait "$cluster" || true
-    rm -rf "$tmp"
-}
-trap stop EXIT
-chmod 755 "$tmp"
+# shellcheck source=tests/e2e/dev_cluster.sh
+. "$(dirname "$0")/dev_cluster.sh"
 mkdir "$tmp/blocks"
 
 awk -v dir="$tmp/blocks" '
@@ -72,6 +65,4 @@ for block in "$tmp"/blocks/*; do
 done
 [ "$count" -gt 0 ] || { echo "$3 has no examples"; exit 1; }
 
-kill "$cluster"
-wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
-cluster=
+end_cluster

@@ -5,15 +5,8 @@
 set -eu
 source_dir=$1
 bin_dir=$2
-tmp=$(mktemp -d)
-cluster=
-stop() {
-    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
-    [ -z "$cluster" ] || wait "$cluster" || true
-    rm -rf "$tmp"
-}
-trap stop EXIT
-chmod 755 "$tmp"
+# shellcheck source=tests/e2e/dev_cluster.sh
+. "$(dirname "$0")/dev_cluster.sh"
 mkdir "$tmp/order"
 
 awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$source_dir/docs/guide/handlers.md" >"$tmp/order/order.c"
@@ -22,19 +15,6 @@ cc -Wall -Wextra -Werror -shared -fPIC -I "$source_dir/sdk" -o "$tmp/order/order
 "$bin_dir/claimctl" dev --dir "$tmp/dev" --plugins "$tmp/order" --workers 1 >"$tmp/dev.log" 2>&1 &
 cluster=$!
 
-# until SECONDS COMMAND…
-until_true() {
-    end=$(($(date +%s) + $1))
-    shift
-    while ! "$@"; do
-        if [ "$(date +%s)" -ge "$end" ]; then
-            echo "never became true: $*"
-            cat "$tmp/dev.log" "$tmp/job"
-            exit 1
-        fi
-        sleep 0.1
-    done
-}
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 
@@ -56,6 +36,4 @@ ends '{"order": 19}' cancelled 'order 19 is void'
 ends '{"order": 15}' snoozed 'order 15 is not packed yet'
 ends '{}' discarded 'args need an order'
 
-kill "$cluster"
-wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
-cluster=
+end_cluster

@@ -6,15 +6,8 @@
 set -eu
 source_dir=$1
 bin_dir=$2
-tmp=$(mktemp -d)
-cluster=
-stop() {
-    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
-    [ -z "$cluster" ] || wait "$cluster" || true
-    rm -rf "$tmp"
-}
-trap stop EXIT
-chmod 755 "$tmp"
+# shellcheck source=tests/e2e/dev_cluster.sh
+. "$(dirname "$0")/dev_cluster.sh"
 umask 022
 mkdir "$tmp/blocks" "$tmp/bin" "$tmp/sdk"
 cp "$source_dir/sdk/python/claimd.py" "$tmp/sdk"
@@ -36,19 +29,6 @@ sed "s,/srv,$tmp," "$tmp/blocks/1.json" | diff - thumbnail/handlers/thumbnail.js
 eval "exec $(command 2) --dir $tmp/dev --workers 1" >"$tmp/dev.log" 2>&1 &
 cluster=$!
 
-# until SECONDS COMMAND…
-until_true() {
-    end=$(($(date +%s) + $1))
-    shift
-    while ! "$@"; do
-        if [ "$(date +%s)" -ge "$end" ]; then
-            echo "never became true: $*"
-            cat "$tmp/dev.log" "$tmp/job"
-            exit 1
-        fi
-        sleep 0.1
-    done
-}
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 
 # shows ID TEXT: does `jobs show` have it?
@@ -97,6 +77,4 @@ EOF
 by psycopg
 by psycopg2
 
-kill "$cluster"
-wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
-cluster=
+end_cluster

@@ -7,15 +7,8 @@ bin_dir=$1
 PATH=$bin_dir:$PATH
 export PATH
 unset CLAIMD_CONFIG
-tmp=$(mktemp -d)
-cluster=
-stop() {
-    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
-    [ -z "$cluster" ] || wait "$cluster" || true
-    rm -rf "$tmp"
-}
-trap stop EXIT
-chmod 755 "$tmp"
+# shellcheck source=tests/e2e/dev_cluster.sh
+. "$(dirname "$0")/dev_cluster.sh"
 umask 002 # as many users have it: what is made may nevertheless not be writable by the group
 mkdir -m 755 "$tmp/projects with 'quotes' & \"such\"" "$tmp/handlers"
 cd "$tmp/projects with 'quotes' & \"such\""
@@ -84,22 +77,12 @@ install -m 644 my_python/handlers/my_python.json my_sh/handlers/my_sh.json "$tmp
 claimctl dev --dir "$tmp/dev" --handlers "$tmp/handlers" --plugins my_c/plugins --workers 1 --masters 1 >"$tmp/dev.log" 2>&1 &
 cluster=$!
 
-# until_true COMMAND…
-until_true() {
-    end=$(($(date +%s) + 120))
-    while ! "$@"; do
-        [ "$(date +%s)" -lt "$end" ] || fail "never became true: $* $(cat "$tmp/dev.log" "$tmp/job")"
-        sleep 0.1
-    done
-}
-until_true grep -q 'In another terminal' "$tmp/dev.log"
+until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 is_counted() {
     claimctl jobs show "$1" >"$tmp/job" && grep -q 'counted": 3' "$tmp/job"
 }
 for language in c python sh; do
-    until_true is_counted "$(claimctl enqueue "my_$language" --args '{"count": 3}' 2>/dev/null)"
+    until_true 120 is_counted "$(claimctl enqueue "my_$language" --args '{"count": 3}' 2>/dev/null)"
 done
-kill "$cluster"
-wait "$cluster" || fail "$(cat "$tmp/dev.log")"
-cluster=
+end_cluster

@@ -5,15 +5,8 @@
 set -eu
 source_dir=$1
 bin_dir=$2
-tmp=$(mktemp -d)
-cluster=
-stop() {
-    [ -z "$cluster" ] || kill "$cluster" 2>/dev/null || true
-    [ -z "$cluster" ] || wait "$cluster" || true
-    rm -rf "$tmp"
-}
-trap stop EXIT
-chmod 755 "$tmp"
+# shellcheck source=tests/e2e/dev_cluster.sh
+. "$(dirname "$0")/dev_cluster.sh"
 mkdir "$tmp/greet"
 
 awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$source_dir/README.md" >"$tmp/greet/greet.c"
@@ -22,19 +15,6 @@ cc -Wall -Wextra -Wpedantic -Werror -shared -fPIC -I "$source_dir/sdk" -o "$tmp/
 "$bin_dir/claimctl" dev --dir "$tmp/dev" --plugins "$tmp/greet" --workers 1 >"$tmp/dev.log" 2>&1 &
 cluster=$!
 
-# until SECONDS COMMAND…
-until_true() {
-    end=$(($(date +%s) + $1))
-    shift
-    while ! "$@"; do
-        if [ "$(date +%s)" -ge "$end" ]; then
-            echo "never became true: $*"
-            cat "$tmp/dev.log"
-            exit 1
-        fi
-        sleep 0.1
-    done
-}
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 
@@ -45,6 +25,4 @@ is_done() {
 until_true 120 is_done
 grep -q greeted_by_fence "$tmp/job" || { cat "$tmp/job"; exit 1; }
 
-kill "$cluster"
-wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }
-cluster=
+end_cluster
