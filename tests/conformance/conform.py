@@ -3,24 +3,15 @@
 docs/guide/other-languages.md describes."""
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 
 import claimd
+from steps import octets, steps, write
 
 runs = 0
-
-
-def octets(text):
-    return re.sub(rb"\\0([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), text.encode())
-
-
-def write(fd, data):
-    while data:
-        data = data[os.write(fd, data):]
 
 
 def await_stop(job, heeds):
@@ -73,27 +64,13 @@ STEPS = {
 }
 
 
-def take(job, line):
-    if not line:
-        return
-    verb, _, rest = line.partition(" ")
-    times = 1
-    if verb[-1] in ":*" and verb[:-1].isdigit():
-        number, mark = int(verb[:-1]), verb[-1]
-        verb, _, rest = rest.partition(" ")
-        times = number if mark == "*" else int(number == job.attempt)
-    for _ in range(times):
-        STEPS[verb](job, rest)
-
-
 @claimd.job(sys.argv[1] if len(sys.argv) > 1 else "conform")
 def conform(job):
     global runs
     runs += 1
-    steps = job.args.get("do", "done_args") if isinstance(job.args, dict) else "done_args"
     try:
-        for line in steps.split("\n"):
-            take(job, line)
+        for verb, rest in steps(job.args, job.attempt):
+            STEPS[verb](job, rest)
     except Done as done:
         return done.args[0]
     return None

@@ -3,11 +3,12 @@
 to descriptor 4. It takes the steps of args["do"], which docs/guide/other-languages.md describes."""
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
+
+from steps import octets, steps, write
 
 is_stopped = False
 
@@ -15,15 +16,6 @@ is_stopped = False
 def on_term(*_):
     global is_stopped
     is_stopped = True
-
-
-def octets(text):
-    return re.sub(rb"\\0([0-7]{3})", lambda digits: bytes([int(digits[1], 8)]), text.encode())
-
-
-def write(fd, data):
-    while data:
-        data = data[os.write(fd, data):]
 
 
 def say(**line):
@@ -77,22 +69,7 @@ STEPS = {
     "cancel": lambda rest: end("cancel", rest),
 }
 
-
-def take(line):
-    if not line:
-        return
-    verb, _, rest = line.partition(" ")
-    times = 1
-    if verb[-1] in ":*" and verb[:-1].isdigit():
-        number, mark = int(verb[:-1]), verb[-1]
-        verb, _, rest = rest.partition(" ")
-        times = number if mark == "*" else int(number == int(os.environ["CLAIMD_ATTEMPT"]))
-    for _ in range(times):
-        STEPS[verb](rest)
-
-
 signal.signal(signal.SIGTERM, on_term)
 args_text = sys.stdin.buffer.read().decode()
-args = json.loads(args_text)
-for step in (args.get("do", "done_args") if isinstance(args, dict) else "done_args").split("\n"):
-    take(step)
+for verb, rest in steps(json.loads(args_text), int(os.environ["CLAIMD_ATTEMPT"])):
+    STEPS[verb](rest)
