@@ -118,11 +118,7 @@ static enum status report(struct cluster *c, json_t *result, struct err *err)
 static enum status run_due(struct cluster *c, const struct bench_options *options, int64_t due,
                            int64_t last_far_id, json_t *result, struct err *err)
 {
-    enum status st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = drain_wait_for_workers(c, err);
+    enum status st = drain_start_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }

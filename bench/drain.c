@@ -288,11 +288,15 @@ static void tell_running(const struct drain_plan *plan, bool is_running)
     }
 }
 
-enum status drain_wait_for_workers(struct cluster *c, struct err *err)
+enum status drain_start_workers(struct cluster *c, struct err *err)
 {
+    enum status st = cluster_start_daemons(c, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     int64_t end_us = clock_boot_us() + STALL_US;
     do {
-        enum status st = wait_and_ask(c, POLL_US, &registered, NULL, err);
+        st = wait_and_ask(c, POLL_US, &registered, NULL, err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -311,11 +315,7 @@ static bool is_paused(const struct drain_plan *plan)
 
 static enum status warm_up(struct cluster *c, const struct drain_plan *plan, struct err *err)
 {
-    enum status st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = drain_wait_for_workers(c, err);
+    enum status st = drain_start_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -326,15 +326,18 @@ static enum status warm_up(struct cluster *c, const struct drain_plan *plan, str
     return drain_wait(c, err);
 }
 
+/* With a warm-up they run already. */
 static enum status start_daemons(struct cluster *c, const struct drain_plan *plan,
                                  struct cluster_cpu *ret_before, struct err *err)
 {
+    enum status st = STATUS_OK;
     *ret_before = cluster_cpu(c);
-    enum status st = plan->warm_insert != NULL ? STATUS_OK : cluster_start_daemons(c, err);
-    if (st != STATUS_OK || !is_paused(plan)) {
-        return st;
+    if (!is_paused(plan)) {
+        return cluster_start_daemons(c, err);
     }
-    st = plan->warm_insert != NULL ? STATUS_OK : drain_wait_for_workers(c, err);
+    if (plan->warm_insert == NULL) {
+        st = drain_start_workers(c, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }

@@ -14,8 +14,8 @@ enum status drain_settle(struct cluster *c, struct err *err) MUST_USE;
 /* Inserts no-op jobs, and settles. */
 enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err) MUST_USE;
 
-/* Until all daemons' workers have registered themselves, and have come to rest. */
-enum status drain_wait_for_workers(struct cluster *c, struct err *err) MUST_USE;
+/* Starts the daemons, until all workers have registered themselves and have come to rest. */
+enum status drain_start_workers(struct cluster *c, struct err *err) MUST_USE;
 
 /* Until no job is open. TIMEOUT when no claim was made for a minute. */
 enum status drain_wait(struct cluster *c, struct err *err) MUST_USE;

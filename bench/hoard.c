@@ -129,11 +129,7 @@ static enum status measure_long(struct cluster *c, const struct bench_options *o
 {
     double ms[ROUNDS_MAX];
     c->options.queues = queues;
-    enum status st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = drain_wait_for_workers(c, err);
+    enum status st = drain_start_workers(c, err);
     for (int64_t i = 0; i < options->rounds && st == STATUS_OK; i++) {
         struct latest latest = {0};
         st = drain_short(c, options->jobs, err);
@@ -215,11 +211,7 @@ static enum status measure_short(struct cluster *c, int64_t seconds, json_t *res
 {
     struct stream stream;
     c->options.queues = 0;
-    enum status st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = drain_wait_for_workers(c, err);
+    enum status st = drain_start_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }

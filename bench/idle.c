@@ -58,11 +58,7 @@ enum status idle_run(struct cluster *c, const struct bench_options *options, jso
     if (st != STATUS_OK) {
         return st;
     }
-    st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = drain_wait_for_workers(c, err);
+    st = drain_start_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -184,11 +184,7 @@ static enum status run_all(struct run *r, int64_t rate, int64_t jobs, json_t *re
         return st;
     }
     memcpy(before, c->db.row, sizeof before);
-    st = cluster_start_daemons(c, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = drain_wait_for_workers(c, err);
+    st = drain_start_workers(c, err);
     if (st != STATUS_OK) {
         return st;
     }
