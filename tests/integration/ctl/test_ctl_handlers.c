@@ -2,9 +2,7 @@
  *
  * claimctl handlers check: what it says of handler files, and that a worker's runner says the same.
  * Needs no server. */
-#include "base/buf.h"
-#include "base/clock.h"
-#include "cluster/servers.h"
+#include "ctl_bash.h"
 #include "support/suite_dir.h"
 
 #include <check.h>
@@ -12,44 +10,21 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define LIMIT_US (120 * US_PER_S)
-#define OUTPUT_MAX ((size_t)1 << 20)
-
 static char dir[512];
-static struct buf out;
 
 static void setup(void)
 {
     (void)umask(022);
-    buf_init(&out, OUTPUT_MAX);
+    bash_setup();
 }
 
-static void teardown(void)
-{
-    buf_release(&out);
-}
-
-/* Runs a line of a shell in the test's folder, empty but for what the line makes; its exit code. */
+/* Runs a line of bash in the test's folder, empty but for what the line makes; its exit code. */
 static int shell(const char *line)
 {
-    char path[4096];
     char whole[8192];
-    (void)snprintf(path, sizeof path, "PATH=%s:%s", getenv("CLAIMD_BIN_DIR"), getenv("PATH"));
     (void)snprintf(whole, sizeof whole,
                    "cd %s && rm -rf t && mkdir t t/handlers t/plugins && cd t && %s", dir, line);
-    const char *const argv[] = {"bash", "-c", whole, NULL};
-    const char *const env[] = {path, "CLAIMD_CONFIG=", NULL};
-    struct err err = {0};
-    int code = -1;
-    buf_reset(&out);
-    enum status st = program_run(argv, env, LIMIT_US, &out, &code, &err);
-    ck_assert_msg(st == STATUS_OK, "%s: %s", line, err.msg);
-    return code;
-}
-
-static const char *text(void)
-{
-    return out.len > 0 ? buf_at(&out) : "";
+    return bash_run(whole);
 }
 
 #define GOOD "{\"command\": [\"/bin/true\"], \"kinds\": {\"k\": {}}}"
@@ -119,7 +94,8 @@ START_TEST(prog_P9_check_says_what_is_wrong_with_file_place_and_what_is_allowed)
     make_line(line, sizeof line, _i, "claimctl handlers check handlers");
     ck_assert_int_eq(shell(line), 2);
     int n = snprintf(wanted, sizeof wanted, "handlers/%s: %s", wrong[_i].file, wrong[_i].says);
-    ck_assert_msg(strncmp(text(), wanted, (size_t)n) == 0, "said: %s\nwanted: %s", text(), wanted);
+    ck_assert_msg(strncmp(bash_text(), wanted, (size_t)n) == 0, "said: %s\nwanted: %s", bash_text(),
+                  wanted);
 }
 END_TEST
 
@@ -128,12 +104,12 @@ START_TEST(prog_P9_a_runner_refuses_the_same_files_with_the_same_words)
     char line[4096];
     make_line(line, sizeof line, _i, "claimd-runner --list --plugins plugins --handlers handlers");
     ck_assert_int_eq(shell(line), 0);
-    json_auto_t *root = json_loads(text(), 0, NULL);
+    json_auto_t *root = json_loads(bash_text(), 0, NULL);
     const json_t *refused = json_array_get(json_object_get(root, "refused"), 0);
     const char *reason = json_string_value(json_object_get(refused, "reason"));
-    ck_assert_msg(reason != NULL, "%s", text());
+    ck_assert_msg(reason != NULL, "%s", bash_text());
     size_t len = strlen(wrong[_i].says);
-    ck_assert_msg(strncmp(reason, wrong[_i].says, len) == 0, "%s", text());
+    ck_assert_msg(strncmp(reason, wrong[_i].says, len) == 0, "%s", bash_text());
 }
 END_TEST
 
@@ -144,12 +120,12 @@ START_TEST(prog_P9_check_says_all_that_is_wrong_at_once)
               " \"env\": {\"1\": \"\"}, \"memory\": 1, \"z\": 2}' >handlers/a.json; cd handlers;"
               " claimctl handlers check a.json | sed 's/: wanted.*/:/; s/: allowed.*//'"),
         0);
-    ck_assert_str_eq(text(), "a.json: the file has no key 'z'\n"
-                             "a.json: kinds.k.timeout:\n"
-                             "a.json: kinds.k has no key 'y'\n"
-                             "a.json: env.1:\n"
-                             "a.json: memory:\n"
-                             "a.json: command: 'sh' does not begin with /\n");
+    ck_assert_str_eq(bash_text(), "a.json: the file has no key 'z'\n"
+                                  "a.json: kinds.k.timeout:\n"
+                                  "a.json: kinds.k has no key 'y'\n"
+                                  "a.json: env.1:\n"
+                                  "a.json: memory:\n"
+                                  "a.json: command: 'sh' does not begin with /\n");
 }
 END_TEST
 
@@ -158,29 +134,31 @@ START_TEST(prog_P9_two_handlers_of_one_kind_are_found_across_files_and_folders)
     ck_assert_int_eq(shell("mkdir more; echo '" GOOD "' | tee handlers/a.json >more/b.json;"
                            " claimctl handlers check handlers more/b.json"),
                      2);
-    ck_assert_str_eq(text(), "more/b.json: kind k is served by plugin a already\n"
-                             "handlers/a.json: ok, serves k\n");
+    ck_assert_str_eq(bash_text(), "more/b.json: kind k is served by plugin a already\n"
+                                  "handlers/a.json: ok, serves k\n");
     ck_assert_int_eq(shell("echo '" GOOD "' >handlers/a.json; mkdir more;"
                            " sed s/k/l/ handlers/a.json >more/a.json;"
                            " claimctl handlers check more handlers"),
                      2);
-    ck_assert_ptr_nonnull(strstr(text(), "handlers/a.json: another file is plugin a already\n"));
+    ck_assert_ptr_nonnull(
+        strstr(bash_text(), "handlers/a.json: another file is plugin a already\n"));
 }
 END_TEST
 
 START_TEST(prog_P9_what_is_no_handler_file_is_an_error)
 {
     ck_assert_int_eq(shell("claimctl handlers check handlers"), 2);
-    ck_assert_str_eq(text(), "handlers: no NAME.json is in this folder\n");
+    ck_assert_str_eq(bash_text(), "handlers: no NAME.json is in this folder\n");
     ck_assert_int_eq(shell("claimctl handlers check README handlers/no.json /no/such/a.json"), 2);
-    ck_assert_str_eq(text(), "README: workers read NAME.json alone\n"
-                             "handlers/no.json: open: No such file or directory\n"
-                             "/no/such: open the directory: No such file or directory\n");
+    ck_assert_str_eq(bash_text(), "README: workers read NAME.json alone\n"
+                                  "handlers/no.json: open: No such file or directory\n"
+                                  "/no/such: open the directory: No such file or directory\n");
     ck_assert_int_eq(shell("chmod 777 handlers; claimctl handlers check handlers/a.json "
                            "handlers/b.json"),
                      2);
-    ck_assert_str_eq(text(), "handlers: writable by group or others (mode 0777), wanted at most "
-                             "0755: chmod go-w\n");
+    ck_assert_str_eq(bash_text(),
+                     "handlers: writable by group or others (mode 0777), wanted at most "
+                     "0755: chmod go-w\n");
 }
 END_TEST
 
@@ -194,15 +172,15 @@ START_TEST(prog_P9_check_says_which_kinds_and_args_a_good_file_has)
 {
     ck_assert_int_eq(shell("echo '" ONCE "' >handlers/a.json; claimctl handlers check handlers"),
                      0);
-    ck_assert_str_eq(text(), "handlers/a.json: ok, serves k, l; takes args b, a\n");
+    ck_assert_str_eq(bash_text(), "handlers/a.json: ok, serves k, l; takes args b, a\n");
     ck_assert_int_eq(
         shell("echo '" ONCE "' >handlers/a.json; claimctl handlers check handlers --json"), 0);
-    json_auto_t *root = json_loads(text(), 0, NULL);
+    json_auto_t *root = json_loads(bash_text(), 0, NULL);
     json_auto_t *wanted =
         json_loads("{\"handlers\": [{\"file\": \"handlers/a.json\", \"kinds\": "
                    "[\"k\", \"l\"], \"args\": [\"b\", \"a\"]}], \"findings\": []}",
                    0, NULL);
-    ck_assert_msg(json_equal(root, wanted), "%s", text());
+    ck_assert_msg(json_equal(root, wanted), "%s", bash_text());
 }
 END_TEST
 
@@ -212,20 +190,20 @@ START_TEST(prog_P9_an_arg_that_nobody_fills_in_is_warned_of)
                            " \"kinds\": {\"k\": {}}}' >handlers/a.json;"
                            " claimctl handlers check handlers"),
                      0);
-    ck_assert_str_eq(text(), "handlers/a.json: warning: command: {y} is filled in only with "
-                             "\"mode\": \"once\"\nhandlers/a.json: ok, serves k\n");
+    ck_assert_str_eq(bash_text(), "handlers/a.json: warning: command: {y} is filled in only with "
+                                  "\"mode\": \"once\"\nhandlers/a.json: ok, serves k\n");
 }
 END_TEST
 
 START_TEST(prog_P9_findings_are_json_where_that_is_wanted)
 {
     ck_assert_int_eq(shell("echo 1 >handlers/a.json; claimctl handlers check handlers --json"), 2);
-    json_auto_t *root = json_loads(text(), 0, NULL);
+    json_auto_t *root = json_loads(bash_text(), 0, NULL);
     json_auto_t *wanted =
         json_loads("{\"handlers\": [], \"findings\": [{\"file\": \"handlers/a.json\", \"level\": "
                    "\"error\", \"problem\": \"line 1: '[' or '{' expected near '1'\"}]}",
                    0, NULL);
-    ck_assert_msg(json_equal(root, wanted), "%s", text());
+    ck_assert_msg(json_equal(root, wanted), "%s", bash_text());
 }
 END_TEST
 
@@ -234,8 +212,9 @@ START_TEST(prog_P9_more_files_than_a_worker_takes_are_an_error)
     ck_assert_int_eq(shell("for i in $(seq 10 74); do echo '" GOOD "' | sed s/k/k$i/2 "
                            ">handlers/h$i.json; done; claimctl handlers check handlers"),
                      2);
-    ck_assert_ptr_nonnull(strstr(text(), "handlers/h74.json: more than 64 plugins and programs\n"));
-    ck_assert_ptr_nonnull(strstr(text(), "handlers/h73.json: ok, serves k73\n"));
+    ck_assert_ptr_nonnull(
+        strstr(bash_text(), "handlers/h74.json: more than 64 plugins and programs\n"));
+    ck_assert_ptr_nonnull(strstr(bash_text(), "handlers/h73.json: ok, serves k73\n"));
 }
 END_TEST
 
@@ -261,7 +240,7 @@ int main(void)
                                     .dir_size = sizeof dir,
                                     .timeout_s = 60,
                                     .setup = setup,
-                                    .teardown = teardown,
+                                    .teardown = bash_teardown,
                                     .add_tests = add_tests};
     return suite_run_in_dir(&in);
 }

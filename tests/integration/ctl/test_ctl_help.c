@@ -1,56 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What claimctl says about itself: help, examples, completion, guesses. Needs no server. */
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/nearest.h"
-#include "cluster/servers.h"
 #include "ctl/core/ctl.h"
+#include "ctl_bash.h"
 #include "support/suite.h"
 
 #include <check.h>
 #include <jansson.h>
 #include <stdio.h>
 
-#define LIMIT_US (120 * US_PER_S)
-#define OUTPUT_MAX ((size_t)4 << 20)
-
-static struct buf out;
-
-static void setup(void)
-{
-    buf_init(&out, OUTPUT_MAX);
-}
-
-static void teardown(void)
-{
-    buf_release(&out);
-}
-
-/* Runs a line of bash in which claimctl is the built one; returns its exit code. */
-static int shell(const char *line)
-{
-    char path[4096];
-    const char *folder = getenv("CLAIMD_BIN_DIR");
-    const char *before = getenv("PATH");
-    (void)snprintf(path, sizeof path, "PATH=%s:%s", folder == NULL ? "bin" : folder, before);
-    const char *const argv[] = {"bash", "-c", line, NULL};
-    const char *const env[] = {path, "CLAIMD_CONFIG=", NULL};
-    struct err err = {0};
-    int code = -1;
-    buf_reset(&out);
-    enum status st = program_run(argv, env, LIMIT_US, &out, &code, &err);
-    ck_assert_msg(st == STATUS_OK, "%s: %s", line, err.msg);
-    return code;
-}
-
-static const char *text(void)
-{
-    return out.len > 0 ? buf_at(&out) : "";
-}
-
-#define assert_prints(part) \
-    ck_assert_msg(strstr(text(), (part)) != NULL, "printed: %.2000s\nwanted: %s", text(), (part))
+#define assert_prints(part)                                                            \
+    ck_assert_msg(strstr(bash_text(), (part)) != NULL, "printed: %.2000s\nwanted: %s", \
+                  bash_text(), (part))
 
 /* ---- the table ---- */
 
@@ -64,7 +26,7 @@ static void assert_example(const struct ctl_command *c, const char *example, siz
     ck_assert_msg(strstr(line, name) != NULL, "'%s' is no example of '%s'", line, name);
     ck_assert_uint_le(len, 78);
     (void)snprintf(line, sizeof line, "%.*s --help", (int)len, example);
-    ck_assert_msg(shell(line) == 0, "%s\n%s", line, text());
+    ck_assert_msg(bash_run(line) == 0, "%s\n%s", line, bash_text());
     (void)snprintf(line, sizeof line, "usage: %s", name);
     assert_prints(line);
 }
@@ -83,7 +45,7 @@ END_TEST
 
 START_TEST(an_example_with_an_unknown_option_would_not_parse)
 {
-    ck_assert_int_eq(shell("claimctl jobs list --colour red --help"), 2);
+    ck_assert_int_eq(bash_run("claimctl jobs list --colour red --help"), 2);
 }
 END_TEST
 
@@ -109,10 +71,10 @@ START_TEST(no_line_of_help_is_wider_than_80_columns)
     (void)snprintf(line, sizeof line,
                    "export LC_ALL=C.UTF-8; claimctl help %s %s | wc -L; claimctl help | wc -L",
                    c->noun, c->verb == NULL ? "" : c->verb);
-    ck_assert_int_eq(shell(line), 0);
+    ck_assert_int_eq(bash_run(line), 0);
     int own = 0;
     int overview = 0;
-    ck_assert_int_eq(sscanf(text(), "%d %d", &own, &overview), 2);
+    ck_assert_int_eq(sscanf(bash_text(), "%d %d", &own, &overview), 2);
     ck_assert_int_le(own, 80);
     ck_assert_int_le(overview, 80);
 }
@@ -151,12 +113,13 @@ END_TEST
 
 START_TEST(help_and_the_origins_say_which_file_was_read)
 {
-    ck_assert_int_eq(shell("claimctl help"), 0);
+    ck_assert_int_eq(bash_run("claimctl help"), 0);
     assert_prints("Configuration: no file: defaults and environment\n");
-    ck_assert_int_eq(shell("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
-                           "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config show "
-                           "--origin && claimctl --config $f config show --origin --json; rm $f"),
-                     0);
+    ck_assert_int_eq(
+        bash_run("f=$(mktemp) && echo '{}' >$f && claimctl --config $f help && "
+                 "CLAIMD_CONFIG=$f claimctl help && claimctl --config $f config show "
+                 "--origin && claimctl --config $f config show --origin --json; rm $f"),
+        0);
     assert_prints(" (--config)\n");
     assert_prints(" ($CLAIMD_CONFIG)\n");
     char line[128];
@@ -164,25 +127,25 @@ START_TEST(help_and_the_origins_say_which_file_was_read)
     assert_prints(line);
     (void)snprintf(line, sizeof line, "\"file\": \"%s/", suite_tmp());
     assert_prints(line);
-    ck_assert_int_eq(shell("claimctl config show --origin"), 0);
+    ck_assert_int_eq(bash_run("claimctl config show --origin"), 0);
     assert_prints("file -\n");
 }
 END_TEST
 
 START_TEST(help_is_the_same_by_word_and_by_option)
 {
-    ck_assert_int_eq(shell("diff <(claimctl help jobs list) <(claimctl jobs list --help)"), 0);
-    ck_assert_int_eq(shell("diff <(claimctl help jobs) <(claimctl jobs --help)"), 0);
-    ck_assert_int_eq(shell("diff <(claimctl help) <(claimctl --help)"), 0);
-    ck_assert_int_eq(shell("claimctl help nix"), 2);
+    ck_assert_int_eq(bash_run("diff <(claimctl help jobs list) <(claimctl jobs list --help)"), 0);
+    ck_assert_int_eq(bash_run("diff <(claimctl help jobs) <(claimctl jobs --help)"), 0);
+    ck_assert_int_eq(bash_run("diff <(claimctl help) <(claimctl --help)"), 0);
+    ck_assert_int_eq(bash_run("claimctl help nix"), 2);
     assert_prints("unknown command 'nix'");
 }
 END_TEST
 
 START_TEST(the_dump_has_all_commands_with_their_options)
 {
-    ck_assert_int_eq(shell("claimctl help --json"), 0);
-    json_t *root = json_loads(text(), 0, NULL);
+    ck_assert_int_eq(bash_run("claimctl help --json"), 0);
+    json_t *root = json_loads(bash_text(), 0, NULL);
     json_t *commands = json_object_get(root, "commands");
     ck_assert_uint_eq(json_array_size(commands), ctl_command_count());
     for (size_t i = 0; i < ctl_command_count(); i++) {
@@ -192,7 +155,7 @@ START_TEST(the_dump_has_all_commands_with_their_options)
         ck_assert_pstr_eq(dumped, name);
     }
     json_decref(root);
-    ck_assert_int_eq(shell("claimctl help --man"), 0);
+    ck_assert_int_eq(bash_run("claimctl help --man"), 0);
     assert_prints("*claimctl jobs list*");
     assert_prints("*\\-\\-max\\-attempts* N");
 }
@@ -221,15 +184,15 @@ static const struct {
 
 START_TEST(a_slip_is_exit_2_with_the_nearest)
 {
-    ck_assert_int_eq(shell(guesses[_i].line), 2);
+    ck_assert_int_eq(bash_run(guesses[_i].line), 2);
     assert_prints(guesses[_i].says);
 }
 END_TEST
 
 START_TEST(what_is_far_from_everything_is_not_guessed)
 {
-    ck_assert_int_eq(shell("claimctl frobnicate"), 2);
-    ck_assert_ptr_null(strstr(text(), "did you mean"));
+    ck_assert_int_eq(bash_run("claimctl frobnicate"), 2);
+    ck_assert_ptr_null(strstr(bash_text(), "did you mean"));
     struct nearest n = {.wanted = "x"};
     nearest_try(&n, "dev");
     ck_assert_ptr_null(n.found);
@@ -244,14 +207,15 @@ END_TEST
 
 START_TEST(the_script_is_bash_and_is_the_same_in_json)
 {
-    ck_assert_int_eq(shell("claimctl completion bash | bash -n"), 0);
-    ck_assert_str_eq(text(), "");
-    ck_assert_int_eq(shell("claimctl completion bash --json"), 0);
-    json_t *root = json_loads(text(), 0, NULL);
+    ck_assert_int_eq(bash_run("claimctl completion bash | bash -n"), 0);
+    ck_assert_str_eq(bash_text(), "");
+    ck_assert_int_eq(bash_run("claimctl completion bash --json"), 0);
+    json_t *root = json_loads(bash_text(), 0, NULL);
     json_t *row = json_object_get(root, "completion");
     ck_assert_ptr_nonnull(json_string_value(json_object_get(row, "script")));
     json_decref(root);
-    ck_assert_int_eq(shell("if type zsh >/dev/null; then claimctl completion zsh | zsh -n; fi"), 0);
+    ck_assert_int_eq(bash_run("if type zsh >/dev/null; then claimctl completion zsh | zsh -n; fi"),
+                     0);
 }
 END_TEST
 
@@ -284,15 +248,15 @@ START_TEST(bash_completes_nouns_verbs_options_and_values)
                    "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _claimctl; printf %%s "
                    "\"${COMPREPLY[*]}\"",
                    completions[_i].words);
-    ck_assert_int_eq(shell(line), 0);
-    ck_assert_str_eq(text(), completions[_i].offered);
+    ck_assert_int_eq(bash_run(line), 0);
+    ck_assert_str_eq(bash_text(), completions[_i].offered);
 }
 END_TEST
 
 START_TEST(bash_offers_every_noun)
 {
-    ck_assert_int_eq(shell("eval \"$(claimctl completion bash)\"; COMP_WORDS=(claimctl ''); "
-                           "COMP_CWORD=1; _claimctl; printf ' %s ' \"${COMPREPLY[@]}\""),
+    ck_assert_int_eq(bash_run("eval \"$(claimctl completion bash)\"; COMP_WORDS=(claimctl ''); "
+                              "COMP_CWORD=1; _claimctl; printf ' %s ' \"${COMPREPLY[@]}\""),
                      0);
     for (size_t i = 0; i < ctl_command_count(); i++) {
         char noun[48];
@@ -307,7 +271,7 @@ int main(void)
     Suite *suite = suite_create("ctl help");
     TCase *tests = tcase_create("help");
     int commands = (int)ctl_command_count();
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, bash_setup, bash_teardown);
     tcase_add_loop_test(tests, every_command_has_examples_that_parse, 0, commands);
     tcase_add_test(tests, an_example_with_an_unknown_option_would_not_parse);
     tcase_add_loop_test(tests, every_command_is_of_a_form_that_help_can_show, 0, commands);
