@@ -166,7 +166,7 @@ static void read_file(struct check *c, int directory, const char *name)
     keep(c, h);
 }
 
-/* A folder that is wrong is told once. */
+/* Reports a wrong folder once, however many of its files are named. */
 static bool open_folder(struct check *c, const char *folder, int *ret_fd)
 {
     struct err err = {0};
