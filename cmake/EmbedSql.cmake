@@ -373,7 +373,10 @@ function(way_back ret)
             string(APPEND row " ${name}")
             list(FIND had ${name} at)
             if(RELEASED AND at EQUAL -1)
-                string(PREPEND drops "DROP ${thing};\n") # the last first: views, which functions return, are made before those
+                # The last first: views, which functions return, are made before those. The step down from a later migration may
+                # have dropped it.
+                string(REPLACE " " " IF EXISTS " drop "${thing}")
+                string(PREPEND drops "DROP ${drop};\n")
             endif()
         endforeach()
         string(APPEND released "${row}\n")

@@ -124,7 +124,7 @@ must_refuse(no_copy "SELECT 1\n" "before/jobs.sql: must be functions/jobs.sql as
 file(WRITE ${FOLDER}/sql/functions/before/jobs.sql "${old}-- edited\n")
 must_refuse(edited_copy "SELECT 1\n" "before/jobs.sql: must be functions/jobs.sql as it was in the last release")
 file(WRITE ${FOLDER}/sql/functions/before/jobs.sql "${old}")
-way_back(changed "AS 'old'" "DROP FUNCTION retry")
+way_back(changed "AS 'old'" "DROP FUNCTION IF EXISTS retry")
 file(READ ${FOLDER}/functions/released.txt today)
 if(NOT today MATCHES "^functions/jobs [0-9a-f]+ cancel retry\n$")
     message(SEND_ERROR "the list for the next release: ${today}")
