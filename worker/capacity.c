@@ -6,9 +6,8 @@
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
-/* Servers that are far away: as much as the longest of the short runs, which is what runs until a
- * pop is claimed, and as much again, since the pop and the commit before take as long. Not so much
- * that it would be handed back for its waiting. */
+/* Servers that are far away: as much as the longest of the short runs, which is a few fetches. Not
+ * so much that it would be handed back for its waiting. */
 #define AHEAD_MAX_US 500000
 
 /* How much work ends between two pops. A job that becomes due meanwhile waits for the second. */

@@ -22,7 +22,7 @@ struct capacity_facts {
     size_t ready;        /* claimed, waiting for a runner */
     size_t finishing;    /* ended, not committed yet */
     int64_t mean_run_us; /* moving average; 0 = nothing has run yet */
-    int64_t short_us;    /* lengths_max_us(): so long a run may be; twice what a claim takes */
+    int64_t short_us;    /* lengths_max_us(): so long a run may be */
 };
 
 /* Jobs claimed ahead of a free runner that make sense now. */

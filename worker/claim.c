@@ -160,6 +160,12 @@ void claim_place_long(struct worker *w)
     }
 }
 
+static void push_ready(struct worker *w, struct job_in_hand *job)
+{
+    lengths_fetched(&w->lengths, clock_boot_us() - job->popped_us);
+    in_hand_push_ready(&w->jobs, job);
+}
+
 static void on_args(void *ctx, enum status st, const struct job_args *args);
 
 struct args_wait {
@@ -206,7 +212,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
         run_hand_back(w, job);
         return;
     }
-    in_hand_push_ready(&w->jobs, job);
+    push_ready(w, job);
     claim_place_long(w);
     dispatch_jobs(w);
 }
@@ -229,8 +235,7 @@ static void keep_length(struct worker *w, struct job_in_hand *job, const char *k
     size_t place = listen_place(w, job->queue);
     job->length = place == SIZE_MAX
                       ? NULL
-                      : lengths_claimed(&w->lengths, place, job->queue, kind,
-                                        job->claimed_us - job->popped_us, job->claimed_us);
+                      : lengths_claimed(&w->lengths, place, job->queue, kind, job->claimed_us);
 }
 
 static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
@@ -265,7 +270,7 @@ static void go_on(struct worker *w, struct job_in_hand *job)
     } else if (job->args == NULL) {
         fetch_args(w, job);
     } else {
-        in_hand_push_ready(&w->jobs, job);
+        push_ready(w, job);
     }
 }
 

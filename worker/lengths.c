@@ -9,7 +9,8 @@
 
 #define LENGTHS_MAX 4096
 #define SHORT_US (20 * US_PER_MS)
-#define CLAIM_WEIGHT 64
+#define FETCH_WEIGHT 64
+#define FETCHES 3 /* a hand-back is about two */
 #define KNOWN_RUNS 8
 #define ALL_PPM 1000000
 #define LONG_PPM_MAX (ALL_PPM / 20) /* p95 is short */
@@ -30,7 +31,7 @@ void lengths_release(struct lengths *l)
 
 int64_t lengths_max_us(const struct lengths *l)
 {
-    return 2 * l->claim_us > SHORT_US ? 2 * l->claim_us : SHORT_US;
+    return FETCHES * l->fetch_us > SHORT_US ? FETCHES * l->fetch_us : SHORT_US;
 }
 
 static void name_of(char ret_name[2 * (JOB_NAME_MAX + 1)], const char *queue, const char *kind)
@@ -78,11 +79,10 @@ static struct run_length *add(struct lengths *l, size_t queue_place, const char 
 }
 
 struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const char *queue,
-                                   const char *kind, int64_t took_us, int64_t now_us)
+                                   const char *kind, int64_t now_us)
 {
     struct run_length *length = find(l, queue, kind);
     assert(queue_place < CONFIG_QUEUES_MAX);
-    l->claim_us += (took_us - l->claim_us) / CLAIM_WEIGHT;
     if (length == NULL) {
         length = add(l, queue_place, queue, kind);
     }
@@ -95,6 +95,13 @@ struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const 
     }
     length->claimed_us = now_us;
     return length;
+}
+
+/* The first ones are averaged: what they say of the first runs is remembered for long. */
+void lengths_fetched(struct lengths *l, int64_t took_us)
+{
+    l->fetches += l->fetches < FETCH_WEIGHT ? 1 : 0;
+    l->fetch_us += (took_us - l->fetch_us) / (int64_t)l->fetches;
 }
 
 void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us, int64_t now_us)

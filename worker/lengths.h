@@ -27,7 +27,8 @@ struct run_length {
 
 struct lengths {
     struct run_length *by_name;
-    int64_t claim_us; /* from a pop to its claim: a moving average */
+    int64_t fetch_us; /* from a pop until its jobs can run: a moving average */
+    size_t fetches;
     bool may_ahead[CONFIG_QUEUES_MAX];
     int64_t looked_us; /* when that was found out; 0 = something has changed since */
 };
@@ -37,7 +38,8 @@ enum lengths_ahead { LENGTHS_NONE, LENGTHS_SOME, LENGTHS_ALL };
 
 void lengths_release(struct lengths *l);
 
-/* A run is long from this on: what waits behind it had better wait elsewhere. */
+/* A run is long from this on: what would wait behind it starts sooner if it is handed back, which
+ * takes a release and a push, and fetched by another worker. */
 int64_t lengths_max_us(const struct lengths *l);
 
 /* Borrowed. */
@@ -46,9 +48,11 @@ const char *lengths_kind(const struct run_length *length);
 
 /* NULL: nothing was claimed of it, so it is not known. */
 const struct run_length *lengths_find(const struct lengths *l, const char *queue, const char *kind);
-/* A job of it was claimed, so long after its hint was popped. NULL: no memory, or too many. */
+/* A job of it was claimed. NULL: no memory, or too many. */
 struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const char *queue,
-                                   const char *kind, int64_t took_us, int64_t now_us);
+                                   const char *kind, int64_t now_us);
+/* A job has its claim, its lock and its args, so long after its hint was popped. */
+void lengths_fetched(struct lengths *l, int64_t took_us);
 void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us, int64_t now_us);
 /* Jobs of it were claimed ahead and handed back. What is not known yet is not barred: its runs will
  * tell. */

@@ -14,7 +14,7 @@ static struct lengths l;
 
 static struct run_length *claimed(size_t queue, const char *kind, int64_t now_us)
 {
-    return lengths_claimed(&l, queue, queue == 0 ? "a" : "b", kind, US_PER_MS, now_us);
+    return lengths_claimed(&l, queue, queue == 0 ? "a" : "b", kind, now_us);
 }
 
 static void ran(struct run_length *length, int64_t ran_us, int times)
@@ -80,16 +80,30 @@ START_TEST(a_kind_is_short_while_one_run_of_twenty_is_long)
 }
 END_TEST
 
-START_TEST(what_is_long_is_measured_by_the_way_to_a_claim)
+static void fetched(int64_t took_us, int times)
+{
+    for (int i = 0; i < times; i++) {
+        lengths_fetched(&l, took_us);
+    }
+}
+
+START_TEST(what_is_long_is_measured_by_the_time_of_a_fetch)
+{
+    ck_assert_int_eq(lengths_max_us(&l), 20 * US_PER_MS);
+    fetched(US_PER_MS, 10);
+    ck_assert_int_eq(lengths_max_us(&l), 20 * US_PER_MS);
+    fetched(50 * US_PER_MS, 1000);
+    ck_assert_int_gt(lengths_max_us(&l), 145 * US_PER_MS);
+    ck_assert_int_le(lengths_max_us(&l), 150 * US_PER_MS);
+}
+END_TEST
+
+/* The first runs were judged by it. */
+START_TEST(the_first_fetch_says_how_far_away_the_servers_are)
 {
     struct run_length *length = claimed(0, "k", T0);
-    ck_assert_int_eq(lengths_max_us(&l), 20 * US_PER_MS);
-    for (int i = 0; i < 1000; i++) {
-        (void)lengths_claimed(&l, 0, "a", "k", 50 * US_PER_MS, T0);
-    }
-    ck_assert_int_gt(lengths_max_us(&l), 95 * US_PER_MS);
-    ck_assert_int_le(lengths_max_us(&l), 100 * US_PER_MS);
-    ran(length, 90 * US_PER_MS, 100);
+    fetched(50 * US_PER_MS, 1);
+    ran(length, 100 * US_PER_MS, 8);
     ck_assert(lengths_is_short(length, T0));
 }
 END_TEST
@@ -126,7 +140,7 @@ END_TEST
 static void teardown(void)
 {
     lengths_release(&l);
-    l = (struct lengths){.claim_us = 0};
+    l = (struct lengths){.fetch_us = 0};
 }
 
 int main(void)
@@ -137,7 +151,8 @@ int main(void)
     tcase_add_test(t, a_queue_from_which_nothing_was_claimed_lately_may_be_claimed_ahead);
     tcase_add_test(t, one_long_or_unknown_kind_is_enough_for_its_queue_and_no_other);
     tcase_add_test(t, a_kind_is_short_while_one_run_of_twenty_is_long);
-    tcase_add_test(t, what_is_long_is_measured_by_the_way_to_a_claim);
+    tcase_add_test(t, what_is_long_is_measured_by_the_time_of_a_fetch);
+    tcase_add_test(t, the_first_fetch_says_how_far_away_the_servers_are);
     tcase_add_test(t, a_known_kind_that_was_handed_back_counts_as_long_for_a_minute);
     tcase_add_test(t, kinds_of_two_queues_are_known_apart_and_their_number_is_bounded);
     suite_add_tcase(s, t);
