@@ -96,7 +96,7 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
     return worker_store_register(w->pg, &r, done, ctx, err);
 }
 
-/* The statement is the same, and repeats nothing that is there. */
+/* Sends the same statements as the registration; the row that exists is kept. */
 enum status registration_announce(struct worker *w, const struct kind_set *kinds,
                                   worker_done_cb *done, void *ctx)
 {
