@@ -105,7 +105,7 @@ void beat_now(struct worker *w)
     b.spare_least = spare_take_least(w);
     record("beat", "inv", RECORD_TEXT("worker", w->registration.worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) != STATUS_OK) {
-        return; /* the timer sends the next one */
+        return; /* the timer tries again */
     }
     w->beat.is_in_flight = true;
     w->beat.sent_us = now;

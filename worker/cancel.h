@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Cancels of jobs that run here. They are requested in PostgreSQL (job_live), and the reply to a
- * heartbeat names them. A NOTIFY only makes the worker send the next heartbeat at once: it may be
- * lost, and any client can send one. The worker listens only while it has a long run: PostgreSQL
- * wakes each session that listens for each NOTIFY of its database, hence for each job that is
- * inserted on an idle system. */
+ * heartbeat names them. A NOTIFY only makes the worker send its next heartbeat at once: it may be
+ * lost, and any client can send one. The worker listens only while a run takes long: PostgreSQL
+ * wakes each listening session for each NOTIFY of its database, hence, on an idle system, for each
+ * job that is inserted. */
 #ifndef CLAIMD_WORKER_CANCEL_H
 #define CLAIMD_WORKER_CANCEL_H
 

@@ -6,8 +6,9 @@
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
-/* The same if the servers are far away: as much as the longest run that counts as short, which is a
- * few fetches long; but not so much that jobs would be handed back because they wait. */
+/* Upper bound of the same if the servers are far away: then a runner holds as much as the longest
+ * run that counts as short, which is a few fetches long; but not so much that jobs would be handed
+ * back because they wait. */
 #define AHEAD_MAX_US 500000
 
 /* How much work ends between two pops. A job that becomes due in between waits for the second. */

@@ -10,7 +10,7 @@
 #define TICK_MIN_MS 20
 #define START_LATE_US (5 * US_PER_S) /* a runner starts a job that it is sent at once … */
 #define LOAD_MAX_US \
-    (900 * US_PER_S) /* … unless it has to start a program first: the longest start_timeout */
+    (900 * US_PER_S) /* … unless it has to start a program first: more than any start_timeout */
 
 /* ---- lost leases ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Enforces deadlines: danger, timeout and drain of running handlers (worker/danger.h), lost leases,
- * jobs that a runner does not start. Its timer is the worker's tick. */
+ * and jobs that a runner does not start in time. Its timer is the worker's tick. */
 #ifndef CLAIMD_WORKER_DEADLINES_H
 #define CLAIMD_WORKER_DEADLINES_H
 

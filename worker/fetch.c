@@ -13,7 +13,7 @@
 
 #define PAUSE_FIRST_US (50 * US_PER_MS)
 #define PAUSE_MAX_US (2 * US_PER_S)
-#define ALONE_US (1 * US_PER_S) /* for so long, claims are sent only after their locks are won */
+#define ALONE_US (1 * US_PER_S) /* after a lock was not won: claims wait for their locks */
 
 /* ---- how much ---- */
 
@@ -124,7 +124,7 @@ void fetch_poke(struct worker *w)
     }
 }
 
-/* A quorum or PostgreSQL is missing, so the whole client backs off, not each job (LOCK.md §3.2). */
+/* A quorum or PostgreSQL is missing, so the whole worker backs off, not each job (lock.A14). */
 void fetch_pause(struct worker *w)
 {
     int64_t twice = w->fetch.pause_us * 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From hints to locked jobs: decides how many to ask for, acquires their locks, and has them
- * claimed. */
+ * From hints to claimed jobs: decides how many ids to ask for, acquires the locks of their jobs,
+ * and starts the claims. */
 #ifndef CLAIMD_WORKER_FETCH_H
 #define CLAIMD_WORKER_FETCH_H
 

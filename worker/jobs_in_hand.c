@@ -151,7 +151,7 @@ static void swap_ready(struct jobs_in_hand *h, struct job_in_hand *first, struct
     }
 }
 
-/* Keeps the positions that the jobs of a queue hold among those of others. */
+/* Inserts the job so that its queue keeps its positions among the jobs of other queues. */
 static void push_within_queue(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     struct job_in_hand *at = job;
@@ -162,7 +162,7 @@ static void push_within_queue(struct jobs_in_hand *h, struct job_in_hand *job)
             continue;
         }
         if (at->score <= job->score) {
-            return; /* nearly always */
+            return; /* the usual case */
         }
         swap_ready(h, at, job);
         at = job;
@@ -174,7 +174,7 @@ void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job)
     (void)in_hand_step(h, job, ON_READY);
     if (h->has_weights) {
         push_within_queue(h, job);
-    } else if (h->ready == NULL || h->ready->prev->score <= job->score) { /* nearly always */
+    } else if (h->ready == NULL || h->ready->prev->score <= job->score) { /* the usual case */
         DL_APPEND(h->ready, job);
     } else {
         DL_INSERT_INORDER(h->ready, job, by_score);

@@ -54,7 +54,7 @@ enum in_hand_event {
     IN_HAND_EVENT_COUNT
 };
 
-/* What to do after an event. */
+/* What the caller has to do after an event. */
 enum in_hand_action {
     DO_NOTHING,
     DO_CLAIM, /* if its lock was won; otherwise let it go */

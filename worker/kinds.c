@@ -15,7 +15,7 @@
 #define AGAIN_MAX_US (600 * US_PER_S)
 
 /* What each runner announced, and what follows from it. A worker serves the kinds that all runners
- * which may be given jobs serve, so that any of them can take any job. */
+ * have which may be given jobs, so that any of them can take any job. */
 struct kinds_book {
     struct kind_set of_slot[WORKER_SLOTS_MAX];
     int64_t order[WORKER_SLOTS_MAX]; /* of the hellos: the newest one decides about versions */

@@ -97,8 +97,8 @@ struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const 
     return length;
 }
 
-/* The first fetches are averaged with equal weight, because how the first runs are judged by this
- * value matters for a long time. */
+/* The first fetches are averaged with equal weight, since the first runs are judged by this value
+ * and that verdict lasts long. */
 void lengths_fetched(struct lengths *l, int64_t took_us)
 {
     l->fetches += l->fetches < FETCH_WEIGHT ? 1 : 0;

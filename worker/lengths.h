@@ -33,32 +33,33 @@ struct lengths {
     int64_t looked_us; /* when may_ahead was computed; 0 = something has changed since */
 };
 
-/* How many of the worker's queues may be claimed ahead. */
+/* From how many of the worker's queues jobs may be claimed ahead. */
 enum lengths_ahead { LENGTHS_NONE, LENGTHS_SOME, LENGTHS_ALL };
 
 void lengths_release(struct lengths *l);
 
-/* Returns the longest run that counts as short. A job that would wait behind a longer one starts
- * sooner if it is handed back, which takes a release and a push, and fetched by another worker. */
+/* Returns the longest run that counts as short. Behind a longer run, a job would wait longer than
+ * it takes to hand the job back (a release and a push) and to let another worker fetch it. */
 int64_t lengths_max_us(const struct lengths *l);
 
 /* Return its queue or its kind, borrowed. */
 const char *lengths_queue(const struct run_length *length);
 const char *lengths_kind(const struct run_length *length);
 
-/* Returns NULL if no job of it was claimed, so its length is unknown. */
+/* Returns NULL if no job of this queue and kind was claimed, so that its length is unknown. */
 const struct run_length *lengths_find(const struct lengths *l, const char *queue, const char *kind);
-/* Notes that a job of it was claimed. Returns NULL if there is no memory or there are too many. */
+/* Notes that a job of this queue and kind was claimed. Returns NULL if there is no memory or there
+ * are too many. */
 struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const char *queue,
                                    const char *kind, int64_t now_us);
 /* Notes that a job has its lock, its claim and its args `took_us` after its hint was popped. */
 void lengths_fetched(struct lengths *l, int64_t took_us);
 void lengths_ran(struct lengths *l, struct run_length *length, int64_t ran_us, int64_t now_us);
-/* Notes that a job of it was claimed ahead and handed back. A kind that is not known yet is not
- * barred: its runs will show how long they are. */
+/* Notes that a job was claimed ahead and handed back. A kind that is not known yet is not barred:
+ * its runs will show how long they are. */
 void lengths_handed_back(struct lengths *l, struct run_length *length, int64_t now_us);
 
-/* True if it is known that most runs of it are short; false for NULL. */
+/* True if most runs are known to be short; false for NULL. */
 bool lengths_is_short(const struct run_length *length, int64_t now_us);
 bool lengths_may_ahead(struct lengths *l, size_t queue_place, int64_t now_us);
 enum lengths_ahead lengths_ahead(struct lengths *l, size_t queue_count, int64_t now_us);

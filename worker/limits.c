@@ -31,7 +31,7 @@ void limits_popped(struct worker *w, const struct hint *hint)
 {
     struct limits *l = &w->limits;
     if (hint_score_ms(hint->score) == 0) {
-        return; /* the job had its turn and lost it: the score says nothing of turns */
+        return; /* the job had its turn and lost it: its score says nothing about turns */
     }
     struct popped_queue *q = find_popped(l, hint->queue);
     if (q == NULL && l->popped_count < ARRAY_COUNT(l->popped)) {

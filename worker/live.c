@@ -57,7 +57,8 @@ static char *take_checkpoint(struct job_in_hand *job, size_t *ret_len)
     return NULL;
 }
 
-/* Takes progress even if only the checkpoint is new, because the statement overwrites both. */
+/* Sends the last progress again even if only the checkpoint is new, because the statement
+ * overwrites it. */
 static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
 {
     char text[RUNNER_PROGRESS_BYTES];

@@ -319,9 +319,9 @@ void registration_begin(struct worker *w)
     }
 }
 
-/* The worker was marked dead while it could not send heartbeats. Running jobs continue until both
- * their lease and the last heartbeat of the old row end; new claims are made under a new id
- * (ARCHITECTURE §6). */
+/* The worker was marked dead while it could not send heartbeats. Running jobs continue until their
+ * lease has ended and the last heartbeat of the old row is stale; new claims are made under a new
+ * id (ARCHITECTURE §6). */
 void registration_again(struct worker *w)
 {
     log_warn("worker_marked_dead", LOG_TEXT("worker", w->registration.worker_id),

@@ -279,8 +279,8 @@ void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us)
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
 }
 
-/* Returns how long the job ran, as its runner reports it, but at most the time since it was sent,
- * because the runner may be wrong. */
+/* Returns how long the job ran, as its runner reports it, but at most the time since
+ * job->started_us, because the runner may be wrong. */
 static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *result)
 {
     int64_t most_us = clock_boot_us() - job->started_us;
@@ -296,7 +296,7 @@ static void set_started(struct worker *w, struct job_in_hand *job, const struct 
     }
 }
 
-/* Call when the start of the run is set. The mean covers only short kinds, which are claimed
+/* Call after set_started(). The mean covers only short kinds, since only these are claimed
  * ahead. */
 static void take_length(struct worker *w, const struct job_in_hand *job)
 {

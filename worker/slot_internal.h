@@ -53,7 +53,7 @@ struct slot_child {
     int hellos;
     bool is_outdated; /* replaced when it is idle */
     bool is_spoilt;   /* the previous run said more than its result: not this one's fault */
-    int32_t loaded;   /* of the page when the hello deadline was set */
+    int32_t loaded;   /* the page's count when the hello deadline was set */
     int hello_renewals;
     int64_t started_us;
     int jobs_done;
@@ -135,8 +135,8 @@ void slot_report(struct slot *slot, const struct slot_run *run);
 bool slot_is_spent(const struct slot *slot);
 
 /* ---- slot_frames.c ---- */
-/* Call after a result, the hello or the end of a write: sets the child free, or retires it if that
- * is due. */
+/* Call after a result, the hello or the end of a write: marks the child as idle, or retires it if
+ * that is due. */
 void slot_go_on(struct slot *slot);
 void slot_take_frames(struct slot *slot); /* takes all complete frames that were read */
 

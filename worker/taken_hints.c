@@ -5,7 +5,7 @@
 #include "worker/worker.h"
 
 /* Long enough for a new holder to claim the job, or for the previous one to release its lock, so
- * that hints do not go round in a tight loop. */
+ * that hints do not circulate in a tight loop. */
 #define DELAY_MS 100
 
 static void on_due(uv_timer_t *timer);

@@ -44,7 +44,7 @@ enum claimd_outcome {
     CLAIMD_DONE = 1, /* completed; the result, if one was set, is stored */
     CLAIMD_RETRY,    /* failed: runs again after its backoff, or after claimd_retry()'s delay */
     CLAIMD_FAIL,     /* failed for good: discarded */
-    /* The following since claimd 0.2; an older one fails the job for good. */
+    /* SNOOZE and CANCEL exist since claimd 0.2; an older one fails the job for good. */
     /* Not now: runs again after claimd_snooze()'s delay, and the attempt is not counted. For an
      * at_most_once kind this is RETRY. */
     CLAIMD_SNOOZE,

@@ -21,9 +21,9 @@ extern "C" {
 #endif
 
 /* Completes the job in an open transaction of `db`, whose user may execute claimd.complete_in_tx.
- * `result` is JSON text of at most 64 KiB; NULL = none. Returns 1 if the job will be completed by
- * the commit; 0: roll back, and see PQerrorMessage(db) for the reason (SQLSTATE CL001: another
- * claim of the job is newer). Blocks as long as `db` does: set timeouts on it. */
+ * `result` is JSON text of at most 64 KiB; NULL = none. Returns 1 if the commit will complete the
+ * job, 0 if the transaction must be rolled back; PQerrorMessage(db) then has the reason (SQLSTATE
+ * CL001: another claim of the job is newer). Blocks as long as `db` does: set timeouts on it. */
 static inline int claimd_complete_in_tx(const struct claimd_context *job, PGconn *db,
                                         const char *result)
 {

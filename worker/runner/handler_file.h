@@ -66,8 +66,8 @@ enum status handler_file_check_names(const struct handler_file *h,
 /* Checks whether its program can be started, as far as the files show. INVALID. */
 enum status handler_file_check_command(const struct handler_file *h, struct err *err) MUST_USE;
 
-/* What an argument has at a place: an octet, "{name}" for one of the job's args, or "{{name}}" for
- * the literal "{name}". */
+/* What an argument may contain at a place: an octet, "{name}" for one of the job's args, or
+ * "{{name}}" for the literal "{name}". */
 enum handler_piece { HANDLER_OCTET, HANDLER_ARG, HANDLER_BRACES };
 /* Returns its size there. The text must not end at this place. */
 size_t handler_piece(const char *at, enum handler_piece *ret);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The thread that reads the output of handlers (worker/run_output.h), so that no handler waits for
- * the reader of the log. It assigns output to runs: what is printed during a run belongs to that
- * run. */
+ * the reader of the log. Output belongs to the run during which it is printed. */
 #ifndef CLAIMD_WORKER_RUNNER_OUTPUT_H
 #define CLAIMD_WORKER_RUNNER_OUTPUT_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin file, from its descriptor to a checked copy of its description (STYLE §8, fault.J5).
- * Nothing is ever dlclosed and the descriptor stays open: strings and handlers are borrowed from
- * the mapped file until the process ends, and dlopen() identifies files by their path, here
- * /proc/self/fd/N, so N must not be used again. */
+ * A plugin file, from its descriptor to a checked copy of its description (fault.J5). Nothing is
+ * ever dlclosed and the descriptor stays open: strings and handlers are borrowed from the mapped
+ * file until the process ends, and dlopen() identifies files by their path, here /proc/self/fd/N,
+ * so N must not be used again. */
 #ifndef CLAIMD_WORKER_RUNNER_PLUGIN_FILE_H
 #define CLAIMD_WORKER_RUNNER_PLUGIN_FILE_H
 

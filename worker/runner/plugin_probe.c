@@ -66,7 +66,7 @@ static enum status try_out(int fd, const struct claimd_host *host, int out, stru
 static _Noreturn void run_child(int fd, const struct claimd_host *host, int out)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* No constructor may write to the worker's descriptors. */
+    /* Keeps constructors from writing to the worker. */
     (void)close_range(RUNNER_FD_FRAMES, RUNNER_FD_LAST, 0);
     struct err err = {0};
     enum status st = try_out(fd, host, out, &err);

@@ -30,7 +30,7 @@ static enum status refuse(struct plugin_set *set, const char *file, const char *
 
 /* ---- one file ---- */
 
-/* If the file is mapped, the descriptor stays open: see plugin_file.h. */
+/* Keeps the descriptor open from now on: see plugin_file.h. */
 static enum status load(struct plugin_set *set, int fd, struct err *err)
 {
     struct claimd_plugin plugin;

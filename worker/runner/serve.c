@@ -273,7 +273,8 @@ static enum status call_handler(struct server *s, const struct claimd_kind *kind
         _exit(1); /* a handler forked, and its child returned from it too */
     }
     if (st == STATUS_OK && atomic_load(place) != -job->nonce) {
-        end_as_left(s->page, job->id); /* an earlier run returned, or this one a second time */
+        end_as_left(s->page,
+                    job->id); /* an earlier run returned, or this one was answered already */
     }
     atomic_store(&s->watchdog->job_runs, false);
     return st;

@@ -32,7 +32,7 @@ static void sleep_until(int64_t until_us)
     (void)clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL);
 }
 
-/* After pthread_exit() in a handler, the process lacks the thread that would answer. Checked only
+/* False after pthread_exit() in a handler: then the thread that would answer is gone. Checked only
  * while a job runs. If the state can't be read, the thread counts as alive. */
 static bool has_main_thread(pid_t self)
 {
