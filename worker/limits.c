@@ -82,7 +82,7 @@ static void on_next(void *ctx, enum status st)
 {
     struct worker *w = ctx;
     if (st != STATUS_OK) {
-        w->beat.has_lost_pop = true; /* a full pass finds its hint */
+        w->beat.has_lost_pop = true; /* a full pass finds the next jobs */
     }
     w->limits.is_asking = false;
     limits_ask(w);
