@@ -7,7 +7,8 @@
 #include "worker/worker.h"
 
 #define HELD_FENCES_MAX 4096
-#define SOON_US (50 * US_PER_MS) /* after the last one: anybody may send news */
+/* The least time between two heartbeats: any client can ask for one by a NOTIFY. */
+#define SOON_US (50 * US_PER_MS)
 
 static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
 {
@@ -63,7 +64,7 @@ static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fenc
     return n;
 }
 
-/* Ends of runs that wait for their commit: how many, and since when the oldest does. */
+/* Counts the ended runs that wait for their commit, and for how long the oldest has waited. */
 static void count_uncommitted(const struct worker *w, int64_t now, struct worker_beat *ret)
 {
     int64_t since_us = now;
@@ -104,7 +105,7 @@ void beat_now(struct worker *w)
     b.spare_least = spare_take_least(w);
     record("beat", "inv", RECORD_TEXT("worker", w->registration.worker_id));
     if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) != STATUS_OK) {
-        return; /* the next one's turn */
+        return; /* the timer tries again */
     }
     w->beat.is_in_flight = true;
     w->beat.sent_us = now;
@@ -116,7 +117,7 @@ static void on_beat_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
     if (w->beat.is_news && w->beat.is_in_flight) {
-        w->beat.is_wanted = true; /* the one in flight may have looked before */
+        w->beat.is_wanted = true; /* the one in flight may have read the rows before the change */
     }
     w->beat.is_news = false;
     beat_now(w);

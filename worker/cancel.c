@@ -6,9 +6,9 @@
 #include "worker/worker.h"
 
 #define LONG_RUN_US (300 * US_PER_MS)
-#define LISTEN_FOR_US (10 * US_PER_S) /* after the last long run: it is rarely the last */
+#define LISTEN_FOR_US (10 * US_PER_S) /* after the last long run: more may follow */
 
-/* One that is under way may have looked before. */
+/* A heartbeat in flight may have read job_live before the cancel, so another one follows it. */
 static void request_beat(struct worker *w)
 {
     w->beat.is_wanted = w->beat.is_in_flight;
@@ -67,14 +67,14 @@ void cancel_tick(struct worker *w, int64_t now_us)
                             w, NULL) == STATUS_OK;
 }
 
-/* ---- what is told ---- */
+/* ---- cancels ---- */
 
 void cancel_take_notify(struct worker *w, const char *payload)
 {
     int64_t id = 0;
     enum status st = parse_i64(payload, strlen(payload), 1, INT64_MAX, &id, NULL);
     if (st != STATUS_OK || in_hand_find(&w->jobs, id) == NULL) {
-        return; /* of another worker, mostly */
+        return; /* most notifications concern jobs of other workers */
     }
     request_beat(w);
 }
@@ -85,7 +85,7 @@ void cancel_take(struct worker *w, const struct worker_beat_reply *reply)
         const struct worker_cancel *c = &reply->cancels[i];
         struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
         if (job == NULL || job->fence != c->fence || job->cancel_us > 0) {
-            continue; /* its end is on its way */
+            continue; /* it has ended, or is being cancelled already */
         }
         log_info("job_cancelling", LOG_I64("job", job->id), LOG_I64("fence", job->fence));
         job->cancel_us = clock_boot_us();

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/capacity.h"
 
-/* Work to hold per runner: longer than a round of lock, claim and commit under load, short enough
- * that a job claimed ahead doesn't wait noticeably. */
+/* Work to hold per runner: longer than a round of lock, claim and commit under load, but short
+ * enough that a job claimed ahead does not wait noticeably. */
 #define AHEAD_US 40000
 #define MEAN_WEIGHT 64
 
-/* Servers that are far away: as much as the longest of the short runs, which is a few fetches. Not
- * so much that it would be handed back for its waiting. */
+/* Upper bound of the same if the servers are far away: then a runner holds as much as the longest
+ * run that counts as short, which is a few fetches long; but not so much that jobs would be handed
+ * back because they wait. */
 #define AHEAD_MAX_US 500000
 
-/* How much work ends between two pops. A job that becomes due meanwhile waits for the second. */
+/* How much work ends between two pops. A job that becomes due in between waits for the second. */
 #define POP_US 10000
 
-/* Of claims that limits refuse. */
+/* Limits that refuse more than one claim in REFUSED_PART reduce claiming ahead, to no less than
+ * AHEAD_LEAST. */
 #define REFUSED_PART 8
 #define AHEAD_LEAST 32
 
-/* Results that wait for a row which somebody's session has locked must not stall a worker that
+/* Finishes that wait for a row which some other session has locked must not stall a worker that
  * claims nothing ahead (INTERFACES rule 4). */
 #define UNSETTLED_SPARE 64
 
@@ -51,7 +53,7 @@ size_t capacity_want(const struct capacity_facts *f, const struct capacity_limit
     size_t room = f->idle + ahead;
     size_t taken = f->coming + f->ready;
     size_t unsettled_max = f->runners + 2 * l->claim_ahead_max +
-                           UNSETTLED_SPARE; /* PostgreSQL is slow: don't pile up */
+                           UNSETTLED_SPARE; /* don't pile up while PostgreSQL is slow */
     if (taken >= room || f->finishing >= unsettled_max) {
         return 0;
     }
@@ -79,7 +81,9 @@ size_t capacity_try(const struct capacity_facts *f, size_t credit)
     if (credit < (f->coming + f->ready) / 4) {
         return 0; /* not worth a round trip yet */
     }
-    return credit > 0 ? credit : 1; /* whoever is not to be tried is put back: it is seen to then */
+    /* At least one, so that a hint of another queue is popped; hints that may not be tried go
+     * back. */
+    return credit > 0 ? credit : 1;
 }
 
 int64_t capacity_mean(int64_t mean_us, int64_t ran_us)

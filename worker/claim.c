@@ -13,7 +13,7 @@
 
 #define AHEAD_PAUSE_US (100 * US_PER_MS)
 
-/* ---- what was not claimed ---- */
+/* ---- refused jobs ---- */
 
 /* The hint's score holds the job's turn (docs/decisions/0016) and is kept; the row's due time is on
  * another scale. A job that an edit has moved elsewhere gets a new score. */
@@ -46,8 +46,8 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
     return REFUSED_NOT_TRIED;
 }
 
-/* Nothing to release yet: the lock's verdict has not arrived. An edit that moved the job is found
- * by the next one that takes its hint. */
+/* There is nothing to release yet: the lock's verdict has not arrived. If an edit has moved the
+ * job, the next worker that takes its hint finds that out. */
 static void refused_before_lock(struct worker *w, struct job_in_hand *job, enum claim_refusal why)
 {
     job->refused = why;
@@ -105,7 +105,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     }
 }
 
-/* ---- what was claimed ---- */
+/* ---- claimed jobs ---- */
 
 static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
 {
@@ -119,7 +119,7 @@ static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
     return true;
 }
 
-/* NULL stays NULL. */
+/* A NULL text changes nothing. */
 static bool copy_text(char **ret, const char *text)
 {
     if (text != NULL) {
@@ -129,8 +129,9 @@ static bool copy_text(char **ret, const char *text)
     return text == NULL || *ret != NULL;
 }
 
-/* Another worker may have a runner for it now. Only once per job: the next hint of it that comes
- * here says its kind, and is taken only if there is a runner for it (docs/decisions/0024). */
+/* Hands the job back, since another worker may have a runner for it now. This happens once per job:
+ * the next hint of it that this worker pops names its kind, and is taken only if a runner is free
+ * for it (docs/decisions/0024). */
 static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
     if (job->length != NULL) {
@@ -141,8 +142,8 @@ static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
     run_hand_back(w, job);
 }
 
-/* Hints do not say of which kind their jobs are, as a rule: so of the jobs that were claimed ahead,
- * some are long. These take runners only that no other long job was placed on. */
+/* Hints usually do not name the kind of their job, so some of the jobs that were claimed ahead turn
+ * out to be long. Each of these needs a runner on which no other long job was placed. */
 void claim_place_long(struct worker *w)
 {
     int64_t now = clock_boot_us();
@@ -217,7 +218,8 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
     dispatch_jobs(w);
 }
 
-/* An edit has moved it since its hint was pushed: from now on it is of that queue. */
+/* Takes over the job's queue if an edit has moved it since its hint was pushed. True if this worker
+ * does not serve that queue. */
 static bool is_moved_away(const struct worker *w, struct job_in_hand *job,
                           const struct claimed_job *c)
 {
@@ -259,7 +261,8 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
 }
 
-/* To its args or a runner. ARCHITECTURE §4.7: the deadline is looked at again after the claim. */
+/* Fetches the job's args or makes it ready for a runner, after checking the deadline again
+ * (ARCHITECTURE §4.7). */
 static void go_on(struct worker *w, struct job_in_hand *job)
 {
     bool has_lease = job->batch != NULL &&
@@ -286,8 +289,8 @@ void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action act
     case DO_LET_GO:
         let_refused_go(w, job);
         break;
-    case DO_NOTHING: /* the other of lock and claim has yet to answer */
-    case DO_CLAIM:   /* the caller claims many at a time */
+    case DO_NOTHING: /* the answer to the lock or to the claim is still outstanding */
+    case DO_CLAIM:   /* the caller claims many jobs at once */
         break;
     }
 }
@@ -309,9 +312,9 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     claim_do(w, job, in_hand_step(&w->jobs, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
 }
 
-/* ---- the answer ---- */
+/* ---- the reply ---- */
 
-/* One claim's ids were asked for at the same moment. */
+/* All ids of a claim were asked for at the same moment, so any of them gives the time. */
 static void count_claim(struct worker *w, int64_t id)
 {
     const struct job_in_hand *job = in_hand_find(&w->jobs, id);

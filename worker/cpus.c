@@ -13,7 +13,7 @@
 
 /* ---- files of a cgroup ---- */
 
-/* The first line of folder/name. */
+/* Reads the first line of folder/name. */
 static bool read_line(const char *folder, const char *name, char *ret_line, size_t size)
 {
     char path[PATH_SIZE];
@@ -28,7 +28,7 @@ static bool read_line(const char *folder, const char *name, char *ret_line, size
     return is_read;
 }
 
-/* "max" and −1 are no limit, and neither is what is no number. */
+/* "max", −1 and anything that is not a number mean no limit. */
 static size_t cpus_of(const char *quota, const char *period, size_t cores)
 {
     int64_t quota_us = strtoll(quota, NULL, 10);
@@ -59,12 +59,13 @@ static size_t limit_v1(const char *folder, size_t cores)
     return is_read ? cpus_of(quota, period, cores) : cores;
 }
 
-/* ---- which cgroups are ours ---- */
+/* ---- the cgroups of this process ---- */
 
 typedef size_t limit_fn(const char *folder, size_t cores);
 
-/* The least limit on the way from `group` up to the top of the tree. A container may see its own
- * cgroup as the top while it is told a path on its host: then only the top is there to be read. */
+/* Returns the smallest limit on the path from `group` up to the root of the tree. A container may
+ * see its own cgroup as the root although /proc names the path on the host: then only the root is
+ * readable. */
 static size_t least(const char *top, char *group, limit_fn *limit, size_t cores)
 {
     for (;;) {
@@ -92,7 +93,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* "0::/group" of v2, "4:cpu,cpuacct:/group" of v1. */
+/* Parses a line of /proc/self/cgroup: "0::/group" of v2, "4:cpu,cpuacct:/group" of v1. */
 static size_t limit_of_line(const char *root, char *line, size_t cores)
 {
     char top[PATH_SIZE];

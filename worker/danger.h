@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When a running handler must end. Pure. A job of ours can be moved by others only when both
- * witnesses are gone, its lease and our beat, so its moment of danger is the later of the two ends
- * (ARCHITECTURE §4.8, INTERFACES "Numbers"). */
+ * Decides when a running handler must end. Pure. Others can move a job of this worker only when
+ * both witnesses are gone, its lease and the worker's heartbeat, so its moment of danger is the
+ * later of the two ends (ARCHITECTURE §4.8, INTERFACES "Numbers"). */
 #ifndef CLAIMD_WORKER_DANGER_H
 #define CLAIMD_WORKER_DANGER_H
 
@@ -17,9 +17,9 @@ struct danger_limits {
 
 struct danger_facts {
     int64_t lease_deadline_us;
-    int64_t beat_sent_us; /* sending time of the last confirmed beat; 0 = none */
+    int64_t beat_sent_us; /* sending time of the last confirmed heartbeat; 0 = none */
     int64_t timeout_at_us;
-    int64_t grace_us; /* then, until it is killed */
+    int64_t grace_us; /* from the timeout until the kill */
 };
 
 enum danger_action { DANGER_NONE, DANGER_STOP, DANGER_KILL };
@@ -28,7 +28,7 @@ enum danger_reason { DANGER_LEASE, DANGER_TIMEOUT };
 struct danger_verdict {
     enum danger_action action;
     enum danger_reason reason;
-    int64_t kill_at_us; /* for the shared page: the runner ends itself then too (fault.A4) */
+    int64_t kill_at_us; /* goes to the shared page; the runner also ends itself then (fault.A4) */
 };
 
 int64_t danger_at_us(const struct danger_facts *f, const struct danger_limits *l);

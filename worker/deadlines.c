@@ -8,11 +8,11 @@
 
 #define TICK_MS 100
 #define TICK_MIN_MS 20
-#define START_LATE_US (5 * US_PER_S) /* a runner starts what it is sent at once … */
+#define START_LATE_US (5 * US_PER_S) /* a runner starts a job that it is sent at once … */
 #define LOAD_MAX_US \
-    (900 * US_PER_S) /* … but for a program that it starts first: its start_timeout */
+    (900 * US_PER_S) /* … unless it has to start a program first: more than any start_timeout */
 
-/* ---- leases that were lost ---- */
+/* ---- lost leases ---- */
 
 struct relock {
     struct worker *worker;
@@ -41,16 +41,16 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
     }
 }
 
-/* Not a job of an earlier worker_id: its row may have been moved by now, and a lock taken for it
- * would keep out the one whose job it is. */
+/* Excludes jobs claimed under an earlier worker_id: their rows may have been moved by now, and a
+ * lock on such a job would keep out its new owner. */
 static bool is_bare(const struct job_in_hand *job)
 {
     return in_hand_phase(job) == IN_HAND_RUNNING && job->batch == NULL && job->relock == NULL &&
            job->beat_frozen_us == 0;
 }
 
-/* Running handlers go on without a lease while our beat is fresh; it is taken anew under a new
- * token (rule 12). */
+/* Running handlers continue without a lease while the heartbeat is fresh; the lease is acquired
+ * again under a new token (rule 12). */
 static void relock(struct worker *w)
 {
     char texts[REDLOCK_KEYS_MAX][LOCK_KEY_MAX];
@@ -85,7 +85,7 @@ void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index,
 {
     struct worker *w = worker;
     struct job_in_hand *job = NULL;
-    (void)user; /* a lease taken anew has none: ask by what is held */
+    (void)user; /* a lease that was acquired again has no user, so search by batch and index */
     for (job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (job->batch == batch && job->lease_index == index) {
             break;
@@ -103,7 +103,7 @@ void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index,
                                         : "handed back"));
         if (in_hand_phase(job) == IN_HAND_RUNNING) {
             job->batch = NULL;
-            redlock_batch_release(batch, index); /* what is left of it */
+            redlock_batch_release(batch, index); /* some nodes may still hold it */
         }
     }
 }
@@ -126,10 +126,10 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
 {
     bool has_started = slot_has_started(job->slot, job->nonce);
     if (!has_started && slot_present(job->slot) != job) {
-        return; /* it waits behind another, and comes back where that takes long */
+        return; /* it waits behind another job, and is taken back if that one takes long */
     }
     if (!has_started && slot_is_loading(job->slot) && now - job->claimed_us < LOAD_MAX_US) {
-        job->started_us = now; /* its time begins with it */
+        job->started_us = now; /* its time begins when its program is ready */
     }
     if (!has_started && now - job->started_us > START_LATE_US) {
         slot_give_up_start(job->slot, START_LATE_US);
@@ -160,7 +160,7 @@ static void on_tick(uv_timer_t *timer)
     int64_t now = clock_boot_us();
     bool has_bare = false;
     struct job_in_hand *next = NULL;
-    dispatch_take_results(w); /* what was written over is found here, too */
+    dispatch_take_results(w); /* also finds pages that were written over */
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL;
          job = next) { /* lock.W4: before any I/O */
         next = job->hh.next;

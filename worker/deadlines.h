@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Enforces deadlines: danger, timeout and drain of running handlers (worker/danger.h), lost leases,
- * jobs that wait too long for a runner. Its timer is the worker's tick. */
+ * and jobs that a runner does not start in time. Its timer is the worker's tick. */
 #ifndef CLAIMD_WORKER_DEADLINES_H
 #define CLAIMD_WORKER_DEADLINES_H
 
@@ -22,7 +22,7 @@ struct deadlines {
 enum status deadlines_start(struct worker *w, struct err *err) MUST_USE;
 void deadlines_stop(struct worker *w);
 
-/* Of redlock_async: what has become of a lease. */
+/* Called by redlock_async when the state of a lease changes. */
 void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
                         enum redlock_state state);
 

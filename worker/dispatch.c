@@ -6,15 +6,15 @@
 #include "base/timer.h"
 #include "worker/worker.h"
 
-/* Work that a runner is given at once: many times what a system call costs, little for whoever
- * waits behind it. */
+/* How much work a runner is given at once: many times the cost of a system call, but a short wait
+ * for the jobs behind it. */
 #define AT_ONCE_US 1000
-/* Results of runners are looked for, and jobs taken back from slow ones, this often. */
+/* How often the worker looks for results of runners and takes jobs back from slow ones. */
 #define LOOK_MS 2
 #define SLOW_US (2 * US_PER_MS)
 #define WAIT_MAX_US (50 * US_PER_MS)
-/* Larger ones go alone. */
-#define FRAME_ROOM 1024 /* beside its texts, roughly */
+/* Larger jobs are sent alone. */
+#define FRAME_ROOM 1024 /* of a frame, besides its texts; roughly */
 #define BEHIND_BYTES_MAX (4096 + FRAME_ROOM)
 
 /* ---- one job ---- */
@@ -63,8 +63,8 @@ static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, i
     probe("W6");
 }
 
-/* What takes few octets in PostgreSQL may be long as text (a large exponent, what compresses well,
- * many empty tags): no runner will ever take such a job, so it fails for good, with the reason. */
+/* A job that takes few octets in PostgreSQL may be long as text (a large exponent, compressible
+ * text, many empty tags). No runner can ever take it, so it fails for good, with the reason. */
 static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
 {
     struct err why = {0};
@@ -76,7 +76,7 @@ static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
     return true;
 }
 
-/* Withdrawn after it was claimed: no runner that is free now need know it. */
+/* If the kind was withdrawn after the claim, the runners that are free now may not have it. */
 static bool is_served(const struct worker *w, struct job_in_hand *job)
 {
     if (job->kinds_generation != w->kinds.generation) {
@@ -86,7 +86,7 @@ static bool is_served(const struct worker *w, struct job_in_hand *job)
     return job->kinds_generation != 0;
 }
 
-/* A lease that ended while the job waited for a runner: somebody else may have it soon. */
+/* If the lease ended while the job waited for a runner, another worker may get the job soon. */
 static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
 {
     return is_served(w, job) && job->cancel_us == 0 && job->batch != NULL &&
@@ -104,7 +104,7 @@ static struct job_in_hand *next_startable(struct worker *w, int64_t now_us)
     return job;
 }
 
-/* ---- all of them ---- */
+/* ---- all jobs ---- */
 
 static bool is_idle(const struct slot *s)
 {
@@ -139,8 +139,9 @@ static size_t frame_bytes(const struct job_in_hand *job)
            text_len(job->checkpoint) + text_len(job->predecessors) + FRAME_ROOM;
 }
 
-/* What runs before it may write over the page, and nobody knows then whether it has begun: it must
- * not be one that is charged in doubt, nor wait behind one that was doubted. */
+/* The job before it may write over the shared page, and then it is unknown whether this one has
+ * begun. So a job may not wait if it would be charged when in doubt, nor behind one that has a
+ * strike. */
 static bool may_wait_in(struct slot *s, const struct job_in_hand *job, int64_t now_us)
 {
     const struct job_in_hand *present = slot_present(s);
@@ -156,7 +157,7 @@ static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now
 {
     size_t has = slot_waiting(s) + 1;
     if (has > wanted / 2) {
-        return; /* soon, and then more at a time */
+        return; /* later, with more jobs at a time */
     }
     while (has < wanted && next_startable(w, now_us) != NULL &&
            may_wait_in(s, w->jobs.ready, now_us)) {
@@ -171,7 +172,7 @@ void dispatch_jobs(struct worker *w)
 {
     int64_t now = clock_boot_us();
     if (w->stage != WORKER_RUNNING || w->jobs.ready == NULL || w->slot_count == 0) {
-        return; /* what waits is handed back when it drains (lock.F4) */
+        return; /* waiting jobs are handed back when the worker drains (lock.F4) */
     }
     fill_idle(w, now);
     size_t most = at_once(w);

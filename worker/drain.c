@@ -5,13 +5,13 @@
 #include "base/notify.h"
 #include "worker/worker.h"
 
-#define GIVE_UP_US (10 * US_PER_S) /* after the deadline: results that could not be committed */
+#define GIVE_UP_US (10 * US_PER_S) /* after the deadline, for results that are not committed */
 #define NOW_US (2 * US_PER_S)      /* the same after a second signal */
 
 static void on_row_stopped(void *ctx, enum status st, const struct err *err)
 {
     struct worker *w = ctx;
-    (void)st; /* if it failed the beat goes stale: the same, later */
+    (void)st; /* if it failed, the heartbeat becomes stale, which has the same effect later */
     (void)err;
     worker_close(w);
 }
@@ -22,9 +22,9 @@ static void say_stopped(struct worker *w)
         return;
     }
     w->drain.is_saying_goodbye = true;
-    w->drain.give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may be gone for good */
+    w->drain.give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may never come back */
     notify_stopping();
-    hints_popper_close(TAKE(w->popper)); /* nothing may arrive any more; the scheduler rewinds */
+    hints_popper_close(TAKE(w->popper)); /* no more hints; the scheduler rewinds for lost ones */
     hints_forget_sleeper(w->hints, w->registration.worker_id);
     run_stats_save_last(w);
     if (!w->registration.is_registered ||

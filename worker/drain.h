@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of a worker that was told to stop: it takes nothing new, gives back what has not begun,
- * lets runs end within their time, tells PostgreSQL that it leaves, and closes. */
+ * Ends a worker that was asked to stop: it takes no new jobs, hands back those that have not begun,
+ * gives running ones time to end, marks its row as stopped, and closes. */
 #ifndef CLAIMD_WORKER_DRAIN_H
 #define CLAIMD_WORKER_DRAIN_H
 
@@ -14,14 +14,15 @@ struct worker;
 struct drain {
     int64_t stop_at_us;     /* handlers are asked to stop, … */
     int64_t kill_at_us;     /* … then killed; … */
-    int64_t give_up_at_us;  /* … and what can't be committed is left to the scheduler */
-    bool is_saying_goodbye; /* all is empty; the row's end is on its way */
+    int64_t give_up_at_us;  /* … and results that can't be committed are left to the scheduler */
+    bool is_saying_goodbye; /* no job is left; the update of the row is in flight */
 };
 
-/* Again with 0: at once. */
+/* Starts the drain. Call it again with 0 to stop at once. */
 void drain_begin(struct worker *w, int64_t within_us);
 
-/* Something has ended, or time has passed: closes a draining worker that has nothing left. */
+/* Call when something has ended or time has passed: closes a draining worker that has nothing
+ * left. */
 void drain_check(struct worker *w);
 
 #endif

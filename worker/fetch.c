@@ -13,7 +13,7 @@
 
 #define PAUSE_FIRST_US (50 * US_PER_MS)
 #define PAUSE_MAX_US (2 * US_PER_S)
-#define ALONE_US (1 * US_PER_S) /* locks are asked for before claims */
+#define ALONE_US (1 * US_PER_S) /* after a lock was not won: claims wait for their locks */
 
 /* ---- how much ---- */
 
@@ -24,7 +24,7 @@ void fetch_configure(struct worker *w)
                                  .batch_max = (size_t)w->config->worker.batch_max};
 }
 
-/* What it runs is short, and has not been running for long. */
+/* True if the slot's current job is short and has not been running for long. */
 static bool is_soon_idle(const struct worker *w, struct slot *slot, int64_t now_us)
 {
     const struct job_in_hand *job = slot_present(slot);
@@ -60,8 +60,8 @@ static size_t places_left(const struct worker *w, const struct capacity_facts *f
     return f->runners > w->jobs.placed ? f->runners - w->jobs.placed : 0;
 }
 
-/* Also asked of what a pop that was under way still brings. Without a living row a claim would be
- * made under an id whose beats count for nothing. */
+/* Also checked for the hints of a pop that was in flight when the state changed. Without a live
+ * row, a claim would be made under an id whose heartbeats no longer count. */
 static bool may_take(const struct worker *w)
 {
     return w->stage == WORKER_RUNNING && w->registration.is_registered && !w->is_quiet;
@@ -106,7 +106,7 @@ size_t fetch_room(struct worker *w)
     size_t want = capacity_want(&f, &l);
     size_t places = places_left(w, &f);
     if (ahead == LENGTHS_SOME && places < want) {
-        want = places; /* what comes may be of any queue */
+        want = places; /* the hints may be of any queue */
     }
     return limits_want(w, &f, want);
 }
@@ -124,7 +124,7 @@ void fetch_poke(struct worker *w)
     }
 }
 
-/* A quorum or PostgreSQL is missing: the whole client backs off, not each job (LOCK.md §3.2). */
+/* A quorum or PostgreSQL is missing, so the whole worker backs off, not each job (lock.A14). */
 void fetch_pause(struct worker *w)
 {
     int64_t twice = w->fetch.pause_us * 2;
@@ -155,7 +155,7 @@ void fetch_put_back(struct worker *w, const struct job_in_hand *job)
     }
 }
 
-/* Jobs beyond the idle runners are claimed ahead. */
+/* Returns the index of the first id that is claimed ahead: those beyond the idle runners. */
 static size_t ahead_from(const struct worker *w, size_t count)
 {
     struct capacity_facts f = facts(w, clock_boot_us());
@@ -197,7 +197,7 @@ static void count_not_won(struct worker *w, enum redlock_result verdict)
         metric_add(w->metrics.refused[REFUSED_EXPIRED], 1);
         break;
     case REDLOCK_OK:
-    case REDLOCK_CANCELLED: /* we close */
+    case REDLOCK_CANCELLED: /* the worker is closing */
     case REDLOCK_INVALID:
     case REDLOCK_SYSTEM:
         break;
@@ -223,9 +223,10 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
 
 /* ---- lock and claim at once ---- */
 
-/* Jobs for idle runners, while nothing else is asked of PostgreSQL: the round to the lock's nodes
- * then costs no time. Run is only what won both; what has won the claim alone is handed back
- * (docs/decisions/0020). Not while locks are lost: somebody else is there. */
+/* True if all jobs are for idle runners and nothing else is asked of PostgreSQL: the lock's round
+ * trip then adds no latency. Only a job that wins both runs; one that wins only its claim is handed
+ * back (docs/decisions/0020). False for a while after a lock was not won, since another worker is
+ * competing. */
 static bool may_ask_both(const struct worker *w)
 {
     const size_t *n = w->jobs.count;
@@ -307,7 +308,8 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
     }
 }
 
-/* Ours already: a repeated hint (inv.S19), unless what we have is about to end. */
+/* True if this worker already has the job: the hint is a repetition (inv.S19). But if the job's
+ * finish is not committed yet, the hint may announce the next attempt, so it is kept. */
 static bool is_in_hand(struct worker *w, const struct hint *h)
 {
     const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);

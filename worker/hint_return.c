@@ -7,24 +7,24 @@
 #include "worker/worker.h"
 
 #define HINT_RETURN_MAX 5000
-/* A row that somebody has locked comes round at this pace, not in a hot loop; ever more slowly
- * while nothing but such rows is met, and then not before all of them were met (but for this long,
- * and this many), so that what lies behind them gets its turn. */
+/* Delay before the hints of locked rows are pushed. It doubles while claims meet nothing but locked
+ * rows. Then each further hint restarts the delay, so that the worker meets the whole run of locked
+ * rows and gets to the jobs behind them; but only for WALL_MAX_US and up to WALL_MAX hints. */
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS 640
 #define WALL_MAX_US (10 * US_PER_S)
 #define WALL_MAX (HINT_RETURN_MAX / 2)
 
-/* Two lists: one gathers while the other is on its way. */
+/* Two lists: one gathers hints while the other is being sent. */
 struct hint_return {
     struct kept_hint gathering[HINT_RETURN_MAX];
     size_t gathered;
     struct kept_hint sending[HINT_RETURN_MAX];
-    struct hint hints[HINT_RETURN_MAX]; /* what is sent, as hints_push() takes it */
+    struct hint hints[HINT_RETURN_MAX]; /* the list `sending` in the form that hints_push() takes */
     size_t sent;
     bool is_busy;
     uint64_t delay_ms;
-    int64_t since_us; /* since when they gather */
+    int64_t since_us; /* when the first of the gathered hints was added */
     uv_timer_t timer;
 };
 
@@ -54,7 +54,7 @@ static void on_flushed(void *ctx)
     struct worker *w = ctx;
     struct hint_return *p = w->hint_return;
     if (w->stage == WORKER_CLOSING) {
-        return; /* the lock's last flush: nothing that this needs is open any more */
+        return; /* the lock's last flush: everything that is needed here is closed by now */
     }
     for (size_t i = 0; i < p->sent; i++) {
         p->hints[i] = kept_hint_as_hint(&p->sending[i]);
@@ -84,7 +84,7 @@ static void on_due(uv_timer_t *timer)
     send_next(timer->data);
 }
 
-/* Nothing but locked rows so far, and there may be more of them. */
+/* Claims have met nothing but locked rows so far, and there may be more of them. */
 static bool is_wall(const struct hint_return *p)
 {
     return p->delay_ms > DELAY_FIRST_MS && p->gathered < WALL_MAX &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hints that go back: of jobs that were popped here and are left to whoever pops them next. */
+ * Puts back hints of jobs that were popped here and are left to the next worker that pops them. */
 #ifndef CLAIMD_WORKER_HINT_RETURN_H
 #define CLAIMD_WORKER_HINT_RETURN_H
 
@@ -16,14 +16,15 @@ struct worker;
 enum status hint_return_open(struct worker *w, struct err *err) MUST_USE;
 void hint_return_close(struct worker *w);
 
-/* Queues a copy of the hint; it is pushed after every lease released so far was acknowledged (else
- * it might find its own job held). */
+/* Queues a copy of the hint. It is pushed once all leases released so far are acknowledged;
+ * otherwise the next worker might find its job still held. */
 void hint_return_add(struct worker *w, const struct hint *h);
-/* What is queued doesn't wait for its delay: there is news among it. */
+/* Pushes the queued hints without waiting for their delay: one of them is new. */
 void hint_return_now(struct worker *w);
 bool hint_return_is_idle(const struct worker *w);
 
-/* A claim brought something, or nothing but rows that can't be claimed now. */
+/* Adjusts the delay after a claim: `is_progress` if it got any job, false if it met only locked
+ * rows. */
 void hint_return_pace(struct worker *w, bool is_progress);
 
 #endif

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <utlist.h>
 
-/* ---- the way of a job ---- */
+/* ---- states of a job ---- */
 
-/* What a state is for others, and for each event that can happen then the next one, and what is to
- * be done. */
+/* For each state: the phase as which it is shown, and for each event that can happen in it, the
+ * next state and the action to take. */
 static const struct {
     enum in_hand_phase seen_as;
     struct {
@@ -83,7 +83,7 @@ enum in_hand_action in_hand_step(struct jobs_in_hand *h, struct job_in_hand *job
     return action;
 }
 
-/* ---- all of them ---- */
+/* ---- all jobs ---- */
 
 struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id)
 {
@@ -131,7 +131,7 @@ void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
     free(job);
 }
 
-/* ---- those that wait for a runner ---- */
+/* ---- jobs that wait for a runner ---- */
 
 static int by_score(const struct job_in_hand *a, const struct job_in_hand *b)
 {
@@ -151,7 +151,7 @@ static void swap_ready(struct jobs_in_hand *h, struct job_in_hand *first, struct
     }
 }
 
-/* The places of a queue among those of others stay where they are. */
+/* Inserts the job so that its queue keeps its positions among the jobs of other queues. */
 static void push_within_queue(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     struct job_in_hand *at = job;
@@ -162,7 +162,7 @@ static void push_within_queue(struct jobs_in_hand *h, struct job_in_hand *job)
             continue;
         }
         if (at->score <= job->score) {
-            return; /* nearly always */
+            return; /* the usual case */
         }
         swap_ready(h, at, job);
         at = job;
@@ -174,7 +174,7 @@ void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job)
     (void)in_hand_step(h, job, ON_READY);
     if (h->has_weights) {
         push_within_queue(h, job);
-    } else if (h->ready == NULL || h->ready->prev->score <= job->score) { /* nearly always */
+    } else if (h->ready == NULL || h->ready->prev->score <= job->score) { /* the usual case */
         DL_APPEND(h->ready, job);
     } else {
         DL_INSERT_INORDER(h->ready, job, by_score);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The jobs that this worker has in its hands, from a popped id to a committed end: one record each,
- * found by id, counted by phase. What they mean is decided elsewhere; nothing here does I/O. */
+ * The jobs that this worker has in hand, from a popped id to a committed end: one record each,
+ * found by id and counted by phase. Other files decide what to do with them; nothing here does
+ * I/O. */
 #ifndef CLAIMD_WORKER_JOBS_IN_HAND_H
 #define CLAIMD_WORKER_JOBS_IN_HAND_H
 
@@ -10,62 +11,62 @@
 
 #include <uthash.h>
 
-/* What is counted and shown of a job's way through the worker. */
+/* The stages of a job in the worker, as they are counted and shown. */
 enum in_hand_phase {
-    IN_HAND_LOCKING,   /* popped; its lock is being asked for, and perhaps its claim */
-    IN_HAND_CLAIMING,  /* the claim is under way, and the lock has its verdict */
-    IN_HAND_FETCHING,  /* claimed; its large args are on their way */
+    IN_HAND_LOCKING,   /* popped; its lock, and perhaps its claim, is being asked for */
+    IN_HAND_CLAIMING,  /* the lock has its verdict; the claim is in flight */
+    IN_HAND_FETCHING,  /* claimed; its large args are being fetched */
     IN_HAND_READY,     /* claimed; waits for a runner */
-    IN_HAND_RUNNING,   /* a runner has it */
+    IN_HAND_RUNNING,   /* sent to a runner */
     IN_HAND_FINISHING, /* ended; its finish isn't committed yet */
     IN_HAND_PHASE_COUNT
 };
 
-/* The way itself; jobs_in_hand.c has the table of which event leads where. */
+/* The states themselves; the table of transitions is in jobs_in_hand.c. */
 enum in_hand_state {
-    HAND_NONE, /* of the table alone */
+    HAND_NONE, /* no state: in the table, an event that cannot happen */
     HAND_LOCKING,
-    HAND_ASKING_BOTH,   /* its lock and its claim at once (docs/decisions/0020) */
-    HAND_CLAIMED_EARLY, /* it is claimed, and the lock's verdict is awaited */
-    HAND_UNFIT_EARLY,   /* the same, but it can't be run here */
-    HAND_REFUSED_EARLY, /* it was not claimed, and the lock's verdict is awaited */
+    HAND_ASKING_BOTH,   /* its lock and its claim are asked for at once (docs/decisions/0020) */
+    HAND_CLAIMED_EARLY, /* claimed; the lock's verdict is outstanding */
+    HAND_UNFIT_EARLY,   /* the same, but the job can't run here */
+    HAND_REFUSED_EARLY, /* not claimed; the lock's verdict is outstanding */
     HAND_CLAIMING,
     HAND_CLAIMED,
     HAND_REFUSED,
     HAND_FETCHING,
     HAND_READY,
-    HAND_SENT,  /* a runner has it, and may have others before it */
-    HAND_BEGUN, /* no other is before it */
+    HAND_SENT,  /* sent to a runner, perhaps behind other jobs */
+    HAND_BEGUN, /* first in its runner */
     HAND_FINISHING
 };
 
 enum in_hand_event {
-    ON_ASKED_BESIDE, /* its claim was asked for beside its lock */
-    ON_VERDICT,      /* of its lock, won or not */
+    ON_ASKED_BESIDE, /* its claim was sent beside its lock */
+    ON_VERDICT,      /* its lock was won or not */
     ON_CLAIMED,
-    ON_CLAIMED_UNFIT, /* for want of memory, or since an edit had moved it elsewhere */
-    ON_REFUSED,       /* its claim */
+    ON_CLAIMED_UNFIT, /* no memory, or an edit has moved it to a queue not served here */
+    ON_REFUSED,       /* the claim was refused */
     ON_ARGS_ASKED,
-    ON_READY, /* it has all that it needs; or its runner gave it back */
+    ON_READY, /* it is complete, or its runner gave it back */
     ON_SENT,
     ON_BEGUN,
-    ON_END, /* whatever it was doing: from here on its finish is awaited */
+    ON_END, /* it ended, in whatever state: its finish is now outstanding */
     IN_HAND_EVENT_COUNT
 };
 
-/* What is to be done then. */
+/* What the caller has to do after an event. */
 enum in_hand_action {
     DO_NOTHING,
-    DO_CLAIM, /* if its lock was won; else let it go */
-    DO_GO_ON, /* to its args, or a runner */
+    DO_CLAIM, /* if its lock was won; otherwise let it go */
+    DO_GO_ON, /* fetch its args, or make it ready for a runner */
     DO_HAND_BACK,
     DO_LET_GO
 };
 
-/* Where its hint goes if the job is not run here. */
+/* Where the hint of a job goes if the job is not run here. */
 enum hint_goes {
-    HINT_BACK,   /* to the set that it came from */
-    HINT_KEPT,   /* somebody else has its lock: for a while nowhere (worker/taken_hints.h) */
+    HINT_BACK,   /* back to its set */
+    HINT_KEPT,   /* nowhere for a while: its lock is held (worker/taken_hints.h) */
     HINT_TO_KIND /* to the set of its kind, at once: another worker may have a runner for it */
 };
 
@@ -78,102 +79,105 @@ struct relock;
 struct job_in_hand {
     int64_t id;
     enum in_hand_state state;
-    int64_t since_us; /* it came into its phase */
-    int64_t score;    /* of the hint, to put it back */
+    int64_t since_us; /* when it entered its phase */
+    int64_t score;    /* of its hint, for putting it back */
     char queue[JOB_NAME_MAX + 1];
-    char hint_kind[JOB_NAME_MAX + 1]; /* of the set that it came from; "" = the queue's own */
+    char hint_kind[JOB_NAME_MAX +
+                   1]; /* kind of the set that it was popped from; "" = the queue's own set */
     enum hint_goes hint_goes;
-    bool is_placed; /* not claimed ahead: there is a runner for it alone */
+    bool is_placed; /* not claimed ahead: a runner is reserved for it */
 
-    struct redlock_batch *batch; /* its lease; NULL while a lost one is being taken anew */
+    struct redlock_batch *batch; /* its lease; NULL while a lost one is being acquired again */
     size_t lease_index;
-    const struct relock *relock; /* the request that takes a lost one anew; NULL = none */
+    const struct relock *relock; /* the request that acquires a lost lease again; NULL = none */
 
-    enum claim_refusal refused; /* of REFUSED_EARLY */
+    enum claim_refusal refused; /* in HAND_REFUSED_EARLY */
     int64_t fence;
-    char worker_id[JOB_WORKER_ID_SIZE]; /* under which it was claimed */
+    char worker_id[JOB_WORKER_ID_SIZE]; /* the worker_id under which it was claimed */
     int attempt;
     int crashes;
     int flags;       /* job.flags */
-    int64_t key_row; /* as in claimed_job, and the next two */
+    int64_t key_row; /* this and the next two as in claimed_job */
     int64_t second_row;
     int64_t place;
-    struct kind_settings settings; /* its own where it has some */
+    struct kind_settings settings; /* its own where set, otherwise its kind's */
     int64_t attempted_at_unix_us;
     char kind[JOB_NAME_MAX + 1];
-    int64_t kinds_generation; /* of the worker's kinds when this one was last known among them */
+    int64_t kinds_generation; /* of the worker's kinds when its kind was last found among them */
     char *args;
     size_t args_len;
     int generation;
     int64_t created_at_unix_us;
-    char *tags; /* NULL: none; as the next three */
+    char *tags; /* this and the next three: NULL = none */
     char *metadata;
-    char *checkpoint;   /* of an earlier attempt */
+    char *checkpoint;   /* from an earlier attempt */
     char *predecessors; /* the jobs that it has waited for */
 
-    /* What it has said of itself (worker/live.h). */
+    /* Progress and checkpoints that the run has reported (worker/live.h). */
     uint32_t progress_count;
     uint32_t checkpoint_count;
-    int64_t said_us;        /* when that was last sent to PostgreSQL; 0 = never */
-    bool is_checkpoint_bad; /* PostgreSQL takes none of it */
+    int64_t said_us;        /* when they were last sent to PostgreSQL; 0 = never */
+    bool is_checkpoint_bad; /* PostgreSQL rejects its checkpoint */
 
-    struct kind_metrics *metrics; /* of its kind, once it is claimed */
-    struct run_length *length;    /* the same; NULL: it can't be known */
+    struct kind_metrics *metrics; /* of its kind; set when it is claimed */
+    struct run_length *length;    /* also set at the claim; NULL = unknown */
     struct slot *slot;
     int64_t nonce; /* of its run in that slot */
     int64_t popped_us;
-    int64_t asked_us; /* when its lock, then its claim was asked for */
+    int64_t asked_us; /* when its lock, and later its claim, was asked for */
     int64_t claimed_us;
     int64_t started_us;
-    /* > 0: claimed under an earlier worker_id, whose last confirmed beat this was. */
+    /* > 0: it was claimed under an earlier worker_id, whose last confirmed heartbeat was sent
+     * then. */
     int64_t beat_frozen_us;
-    int64_t cancel_us; /* > 0: when we heard that its cancel was asked for */
+    int64_t cancel_us; /* > 0: when this worker learned of the request to cancel it */
     unsigned stops;    /* enum run_stop */
 
-    struct job_in_hand *prev; /* among the ready ones */
+    struct job_in_hand *prev; /* in the list of ready jobs */
     struct job_in_hand *next;
     UT_hash_handle hh;
 };
 
 struct jobs_in_hand {
     struct job_in_hand *by_id;
-    struct job_in_hand *ready; /* by score */
-    bool has_weights;          /* queues have: then by score are only the ready jobs of each */
+    struct job_in_hand *ready; /* sorted by score */
+    bool has_weights; /* a queue has a weight: `ready` is sorted by score only within each queue */
     size_t count[IN_HAND_PHASE_COUNT];
-    size_t placed; /* of those that don't run yet */
+    size_t placed; /* placed jobs that are not running yet */
 };
 
-/* NULL when the id is in our hands already or memory is short. */
+/* Returns NULL if the id is in hand already or if there is no memory. */
 struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id);
 struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
-/* Frees it; never one that waits as READY. */
+/* Frees the job, which must not be HAND_READY. */
 void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job);
 
-/* Something has happened to the job: takes it where the table says, and returns what is to be done.
- * It must be named there for the job's state: nothing else can happen (asserted). ON_READY: see
- * in_hand_push_ready(). */
+/* Applies an event to the job: moves it to the next state in the table and returns the action to
+ * take. The table must have an entry for the event in this state (asserted). For ON_READY call
+ * in_hand_push_ready() instead. */
 enum in_hand_action in_hand_step(struct jobs_in_hand *h, struct job_in_hand *job,
                                  enum in_hand_event event);
 enum in_hand_phase in_hand_phase(const struct job_in_hand *job);
 
-/* There is a row of it in job_live, which its end must take along. */
+/* True if the job has a row in job_live, which its end must delete. */
 static inline bool in_hand_has_live(const struct job_in_hand *job)
 {
     return job->checkpoint != NULL || job->cancel_us > 0 || job->said_us > 0;
 }
 
-/* Says that it is placed, of one that no runner has yet. */
+/* Marks a job that no runner has yet as placed. */
 void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job);
 
-/* READY jobs wait in the order of their scores, as their hints did: what is urgent, or comes from a
- * tenant whose turn it is, passes what was claimed ahead; of its own queue only, where queues have
- * weights: of another one those with lower scores may come without end. Taking one leaves its state
- * to the caller, who lets the next event follow at once; NULL when there is none. */
+/* Ready jobs are sorted by score, as their hints were: an urgent job, or one of a tenant whose turn
+ * it is, overtakes jobs that were claimed earlier. If queues have weights, it overtakes only jobs
+ * of its own queue, since jobs of another queue with lower scores might never cease.
+ * in_hand_take_ready() returns NULL if there is none. A job that is taken stays HAND_READY: the
+ * caller applies its next event at once. */
 void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job);
 struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h);
-/* This one. */
+/* Takes this job out of the ready ones. */
 void in_hand_take(struct jobs_in_hand *h, struct job_in_hand *job);
-/* One that was claimed before that time. */
+/* Takes a job that was claimed before that time; NULL if there is none. */
 struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us);
 
 size_t in_hand_total(const struct jobs_in_hand *h);

@@ -13,7 +13,8 @@ struct kept_hint {
     int64_t id;
     int64_t score;
     char queue[JOB_NAME_MAX + 1];
-    char kind[JOB_NAME_MAX + 1]; /* of the set that it came from; "" = the queue's own */
+    char kind[JOB_NAME_MAX +
+              1]; /* kind of the set that it was popped from; "" = the queue's own set */
 };
 
 static inline void kept_hint_set(struct kept_hint *k, const struct hint *h)
@@ -24,7 +25,7 @@ static inline void kept_hint_set(struct kept_hint *k, const struct hint *h)
     (void)snprintf(k->kind, sizeof k->kind, "%s", h->kind == NULL ? "" : h->kind);
 }
 
-/* Borrows its names. */
+/* Returns it as a hint that borrows its names. */
 static inline struct hint kept_hint_as_hint(const struct kept_hint *k)
 {
     return (struct hint){.id = k->id,

@@ -10,25 +10,25 @@
 #include <stdio.h>
 
 #define LOAD_DEATHS_MAX 2 /* in a row, of one file: it is left out then */
-/* × time_scale */
+/* Multiplied by time_scale. */
 #define AGAIN_FIRST_US (60 * US_PER_S)
 #define AGAIN_MAX_US (600 * US_PER_S)
 
-/* What each runner said, and what became of it. A worker serves what all runners serve that may be
- * given jobs: any of them can then take any job. */
+/* What each runner announced, and what follows from it. A worker serves the kinds that all runners
+ * have which may be given jobs, so that any of them can take any job. */
 struct kinds_book {
     struct kind_set of_slot[WORKER_SLOTS_MAX];
-    int64_t order[WORKER_SLOTS_MAX]; /* of the hellos: the newest one has the say on versions */
+    int64_t order[WORKER_SLOTS_MAX]; /* of the hellos: the newest one decides about versions */
     int64_t hellos;
-    json_t *told;         /* the refusals of the last hello, each in the log once */
-    struct kind_set next; /* to be served when PostgreSQL knows it */
-    int64_t next_number;  /* 0 = there is none */
+    json_t *told;         /* the refusals of the last hello; each is logged once */
+    struct kind_set next; /* to be served once it is registered in PostgreSQL */
+    int64_t next_number;  /* of the hello that it comes from; 0 = there is none */
     bool is_announcing;
-    struct kind_set able; /* what is served but for pauses */
+    struct kind_set able; /* what is served, plus what is paused */
     char paused[KIND_SET_MAX][JOB_NAME_MAX + 1];
     size_t paused_count;
-    struct kind_set missing; /* served once, and withdrawn */
-    int64_t again_at_us;     /* 0 = nothing is missing or refused */
+    struct kind_set missing; /* kinds that were served and then withdrawn */
+    int64_t again_at_us;     /* when to retry; 0 = nothing is missing or refused */
     int64_t again_wait_us;
     struct slot_without without;
     struct slot_without doubtful; /* files of programs that could not be started */
@@ -88,7 +88,7 @@ const struct slot_without *kinds_doubtful(const struct worker *w)
     return &w->kinds.book->doubtful;
 }
 
-/* ---- what a runner says ---- */
+/* ---- the hello of a runner ---- */
 
 static enum status read_kinds(const json_t *hello, struct kind_set *ret, struct err *err)
 {
@@ -129,7 +129,8 @@ static void plan_retry(struct worker *w, bool is_news)
     }
 }
 
-/* Runners that start from now on try them before they say hello, so that no job has to. */
+/* Runners that start from now on try the program before they send their hello, so that no job has
+ * to. */
 static void doubt(struct kinds_book *b, const char *file)
 {
     size_t len = file == NULL ? 0 : strlen(file);
@@ -174,7 +175,7 @@ static bool is_paused(const struct kinds_book *b, const char *kind)
     return false;
 }
 
-/* If memory runs out, serves no kind. */
+/* If memory runs out, no kind is served. */
 static void leave_out_paused(struct worker *w)
 {
     const struct kinds_book *b = w->kinds.book;
@@ -237,7 +238,8 @@ void kinds_take_paused(struct worker *w, const char *const *names, size_t count)
     struct kinds_book *b = w->kinds.book;
     const char *kept[KIND_SET_MAX];
     size_t n = 0;
-    for (int pass = 0; pass < 2; pass++) { /* ours, and those that may be ours one day */
+    for (int pass = 0; pass < 2;
+         pass++) { /* first the kinds that this worker has, then those that it may get */
         for (size_t i = 0; i < count && n < KIND_SET_MAX; i++) {
             if ((kind_set_find(&b->able, names[i]) != NULL) == (pass == 0)) {
                 kept[n++] = names[i];
@@ -259,7 +261,7 @@ void kinds_take_paused(struct worker *w, const char *const *names, size_t count)
     serve_able(w);
 }
 
-/* Remembers those that are gone besides those that were missing and still are. */
+/* Adds the kinds that are gone to the missing ones, and removes those that are served again. */
 static void keep_missing(struct worker *w, const struct worker_kind *const *gone, size_t count,
                          const struct kind_set *served)
 {
@@ -282,7 +284,7 @@ static void keep_missing(struct worker *w, const struct worker_kind *const *gone
     plan_retry(w, true);
 }
 
-/* What some runner lacks is not asked for any more, at once. */
+/* Stops claiming kinds that some runner lacks, at once. */
 static enum status withdraw(struct worker *w, const struct kind_set *possible, struct err *err)
 {
     const struct worker_kind *kept[KIND_SET_MAX];
@@ -342,14 +344,15 @@ static void on_announced(void *ctx, enum status st, const struct err *err)
     b->is_announcing = false;
     if (st != STATUS_OK) {
         registration_complain(a->worker, "announce kinds", err);
-        return; /* the next beat's turn */
+        return; /* the next heartbeat tries again */
     }
     if (a->number == b->next_number) {
         take_on_next(a->worker);
     }
 }
 
-/* PostgreSQL must know what a kind's jobs may do (at_most_once above all) before one is claimed. */
+/* PostgreSQL must know the settings of a kind (at_most_once above all) before a job of it is
+ * claimed. */
 void kinds_announce(struct worker *w)
 {
     struct kinds_book *b = w->kinds.book;
@@ -373,7 +376,7 @@ static bool fits_hints(const struct worker *w, const struct kind_set *set)
     return w->config->worker.queue_count * (set->count + 1) <= HINTS_SETS_MAX;
 }
 
-/* The sets of all runners that may be given jobs, the newest first. */
+/* Returns the sets of all runners that may be given jobs, with the newest runner's first. */
 static size_t current_sets(const struct worker *w, const struct kind_set **ret_sets)
 {
     const struct kinds_book *b = w->kinds.book;
@@ -440,7 +443,7 @@ static void replace_older(struct worker *w, size_t newest)
     }
 }
 
-/* The first hello of all. */
+/* Handles the first hello of all runners. */
 static enum status begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
 {
     enum status st = kind_set_common(&w->kinds.book->able, &of_runner, 1, err);
@@ -497,7 +500,7 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
     struct err err = {0};
     size_t i = index_of(w, slot);
     if (i == w->slot_count || !slot_is_current(slot)) {
-        return; /* another follows */
+        return; /* its replacement will send one */
     }
     json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
     tell_refused(w, hello);
@@ -506,10 +509,10 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
     }
 }
 
-/* ---- files that end a runner ---- */
+/* ---- files that kill their runner ---- */
 
-/* Only in the runner itself, not where it was tried out. Once may be anything, a kill by hand
- * too. */
+/* Counts only deaths of the runner itself, not those of the forked child that tries a file first. A
+ * single death may have any cause, even a manual kill. */
 void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung)
 {
     struct kinds_book *b = w->kinds.book;
@@ -524,7 +527,7 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
     b->suspect_deaths = 0;
     for (size_t i = 0; i < b->without.count; i++) {
         if (strcmp(b->without.files[i], file) == 0) {
-            return; /* told by a runner that was started before */
+            return; /* the report comes from a runner that was started before */
         }
     }
     (void)snprintf(b->without.files[b->without.count++], RUNNER_FILE_SIZE, "%s", file);
@@ -534,7 +537,7 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
     say_refused(file, reason);
 }
 
-/* ---- when files may be good again ---- */
+/* ---- retries of refused files ---- */
 
 void kinds_refresh(struct worker *w)
 {
@@ -548,7 +551,7 @@ void kinds_refresh(struct worker *w)
     }
 }
 
-/* The one to try again: rather one that lacks what others have. */
+/* Returns the runner to replace: preferably one that lacks kinds which others have. */
 static struct slot *poorest(const struct worker *w)
 {
     const struct kinds_book *b = w->kinds.book;
@@ -565,8 +568,8 @@ static struct slot *poorest(const struct worker *w)
     return any;
 }
 
-/* What a runner lacks may only have been late in loading, or is fixed by now. If a new runner is
- * good, those that started before it follow. */
+/* A kind that a runner lacks may only have been slow to load, or its file may be fixed by now. If a
+ * new runner has it, the runners that started earlier are replaced too. */
 void kinds_tick(struct worker *w, int64_t now_us)
 {
     struct kinds_book *b = w->kinds.book;

@@ -10,10 +10,10 @@
 #define LENGTHS_MAX 4096
 #define SHORT_US (20 * US_PER_MS)
 #define FETCH_WEIGHT 64
-#define FETCHES 3 /* a hand-back is about two */
+#define FETCHES 3 /* a hand-back takes about two */
 #define KNOWN_RUNS 8
 #define ALL_PPM 1000000
-#define LONG_PPM_MAX (ALL_PPM / 20) /* p95 is short */
+#define LONG_PPM_MAX (ALL_PPM / 20) /* the 95th percentile is short */
 #define LONG_WEIGHT 64
 #define RECENT_US (60 * US_PER_S)
 #define LOOK_US (5 * US_PER_MS)
@@ -87,7 +87,7 @@ struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const 
         length = add(l, queue_place, queue, kind);
     }
     if (length == NULL) {
-        l->may_ahead[queue_place] = false; /* until the next look */
+        l->may_ahead[queue_place] = false; /* until look() runs again */
         return NULL;
     }
     if (now_us - length->claimed_us > RECENT_US) {
@@ -97,7 +97,8 @@ struct run_length *lengths_claimed(struct lengths *l, size_t queue_place, const 
     return length;
 }
 
-/* The first ones are averaged: what they say of the first runs is remembered for long. */
+/* The first fetches are averaged with equal weight, since the first runs are judged by this value
+ * and that verdict lasts long. */
 void lengths_fetched(struct lengths *l, int64_t took_us)
 {
     l->fetches += l->fetches < FETCH_WEIGHT ? 1 : 0;

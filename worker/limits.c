@@ -10,7 +10,7 @@
 
 #define SHUT_FIRST_US (20 * US_PER_MS)
 #define SHUT_MAX_US (500 * US_PER_MS)
-#define CREDIT_WON 2 /* who got one place may try two, unless it was refused lately */
+#define CREDIT_WON 2 /* tries per place won, unless a job was refused recently */
 #define LATELY_US (200 * US_PER_MS)
 
 /* ---- exclusive keys ---- */
@@ -31,7 +31,7 @@ void limits_popped(struct worker *w, const struct hint *hint)
 {
     struct limits *l = &w->limits;
     if (hint_score_ms(hint->score) == 0) {
-        return; /* put first by somebody: nobody's turn */
+        return; /* the job had its turn and lost it: its score says nothing about turns */
     }
     struct popped_queue *q = find_popped(l, hint->queue);
     if (q == NULL && l->popped_count < ARRAY_COUNT(l->popped)) {
@@ -51,7 +51,7 @@ static int64_t score_of_next(struct limits *l, const struct freed_job *job)
     return popped > 0 ? popped + 1 : hint_score(job->priority, job->ready_at_unix_us);
 }
 
-/* Into the queue's own set: whoever doesn't serve the kind passes it on. */
+/* Puts the hint into the queue's own set: a worker that does not serve the kind passes it on. */
 static void add_hint(void *worker, const struct freed_job *job)
 {
     struct worker *w = worker;
@@ -72,7 +72,8 @@ void limits_freed(void *worker, const struct freed_job *job)
 void limits_refused(struct worker *w, int64_t id)
 {
     struct limits *l = &w->limits;
-    if (l->refused_count < LIMITS_REFUSED_MAX) { /* else: of a key that is asked for, most likely */
+    /* If the list is full, the keys of this job are most likely asked for already. */
+    if (l->refused_count < LIMITS_REFUSED_MAX) {
         l->refused[l->refused_count++] = id;
     }
 }
@@ -81,7 +82,7 @@ static void on_next(void *ctx, enum status st)
 {
     struct worker *w = ctx;
     if (st != STATUS_OK) {
-        w->beat.has_lost_pop = true; /* a full pass finds it */
+        w->beat.has_lost_pop = true; /* a full pass finds the next jobs */
     }
     w->limits.is_asking = false;
     limits_ask(w);
@@ -92,7 +93,7 @@ static void on_flushed(void *ctx)
     struct worker *w = ctx;
     struct limits *l = &w->limits;
     if (w->stage == WORKER_CLOSING) {
-        return; /* the lock's last flush: nothing that this needs is open any more */
+        return; /* the lock's last flush: everything that is needed here is closed by now */
     }
     size_t count = l->refused_count;
     l->refused_count = 0;
@@ -138,7 +139,7 @@ static void on_timer(uv_timer_t *timer)
             q->credit = 1;
         }
     }
-    l->is_changed = true; /* perhaps the timer was early: then it is set again */
+    l->is_changed = true; /* restarts the timer in case it fired early */
     limits_update(w);
 }
 
@@ -200,7 +201,7 @@ void limits_claimed(struct worker *w, const struct job_in_hand *job)
         open_for(w, q, clock_boot_us() - q->refused_us > LATELY_US ? CREDIT_WON : 0);
         return;
     }
-    w->limits.is_changed = true; /* it has no limit any more */
+    w->limits.is_changed = true; /* the queue has no limit any more */
     *q = w->limits.full[--w->limits.full_count];
 }
 
@@ -230,7 +231,7 @@ size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_
         credit += l->full[i].credit;
     }
     if (l->full_count < w->config->worker.queue_count || credit >= want) {
-        return want; /* of the others any number may be tried */
+        return want; /* any number of jobs of the other queues may be tried */
     }
     return capacity_try(f, credit);
 }
@@ -257,7 +258,7 @@ void limits_update(struct worker *w)
         int64_t wait_us = first_us - clock_boot_us();
         timer_start(&l->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0, 0);
     }
-    hint_return_now(w); /* others may have a place for what goes back */
+    hint_return_now(w); /* other workers may have a place for hints that go back */
     listen_update_limits(w);
 }
 

@@ -38,9 +38,9 @@ static void add_set(struct hints_set *set, const char *queue, int weight, const 
     (void)snprintf(set->kind, sizeof set->kind, "%s", kind);
 }
 
-/* A queue's own set, and one for each kind of ours: the scheduler uses the latter where not every
- * worker of the queue serves the kind (INTERFACES rule 2); which it is may change at any time, so
- * both are listened to. */
+/* Listens to a queue's own set, and to one set for each kind that is served. The scheduler uses the
+ * latter if not every worker of the queue serves the kind (INTERFACES rule 2). Which of the two it
+ * uses may change at any time, so the worker listens to both. */
 static enum status listen_to_sets(struct worker *w, enum hints_left left, struct err *err)
 {
     size_t count = 0;
@@ -70,7 +70,7 @@ static void update(struct worker *w, enum hints_left left)
 {
     struct err err = {0};
     if (w->popper == NULL) {
-        return; /* closed: this worker is about to end */
+        return; /* closed: this worker is ending */
     }
     if (listen_to_sets(w, left, &err) == STATUS_OK) {
         log_recovered("listen_recovered", &w->listen.complaint);
@@ -85,7 +85,7 @@ void listen_update(struct worker *w)
     update(w, HINTS_LEFT_WOKEN);
 }
 
-/* What a blocked pop still brings of a queue that was shut is put back (fetch_take()). */
+/* Hints that a blocked pop still brings from a queue that was shut are put back (fetch_take()). */
 void listen_update_limits(struct worker *w)
 {
     update(w, HINTS_LEFT_BLOCKED);
@@ -111,7 +111,7 @@ static int weight_in(const struct worker_beat_reply *reply, const char *queue)
     return 0;
 }
 
-/* True: one has changed. */
+/* True if a weight has changed. */
 static bool take_weights(struct worker *w, const struct worker_beat_reply *reply)
 {
     bool is_changed = false;

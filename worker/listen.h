@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which sets of hints the worker listens to: those of its queues that are not paused, for the kinds
- * that it serves; and with which weights. */
+ * Decides which sets of hints the worker listens to, and with which weights: the sets of its queues
+ * that are not paused, for the kinds that it serves. */
 #ifndef CLAIMD_WORKER_LISTEN_H
 #define CLAIMD_WORKER_LISTEN_H
 
@@ -15,25 +15,26 @@ struct worker;
 struct listen {
     char paused[CONFIG_QUEUES_MAX][JOB_NAME_MAX + 1];
     size_t paused_count;
-    int weights[CONFIG_QUEUES_MAX]; /* of worker.queues; 0 = none */
-    bool is_told; /* a beat has said what is paused: before that nothing is asked for */
-    struct complaint complaint; /* the last try failed: again with the next beat */
+    int weights[CONFIG_QUEUES_MAX]; /* by position in worker.queues; 0 = none */
+    /* A reply to a heartbeat has named the paused queues; until then, it listens to nothing. */
+    bool is_told;
+    struct complaint complaint; /* the last try failed; the next heartbeat repeats it */
 };
 
-/* The stage, the kinds, what is paused or a weight has changed. */
+/* Call when the stage, the kinds, the paused queues or a weight have changed. */
 void listen_update(struct worker *w);
-/* A queue was shut or opened because of its limit. */
+/* Call when a queue was shut or opened because of its limit. */
 void listen_update_limits(struct worker *w);
 
-/* Where it stands in worker.queues; SIZE_MAX: it isn't one of this worker's. */
+/* Returns the queue's position in worker.queues; SIZE_MAX if this worker does not have it. */
 size_t listen_place(const struct worker *w, const char *queue);
 
-/* One of this worker's queues, and not paused. */
+/* True if the queue is one of this worker's and not paused. */
 bool listen_serves(const struct worker *w, const char *queue);
 
 bool listen_is_paused(const struct worker *w, const char *queue);
 
-/* What a beat says of the queues. */
+/* Takes the paused queues and the weights from the reply to a heartbeat. */
 void listen_take(struct worker *w, const struct worker_beat_reply *reply);
 
 #endif

@@ -12,10 +12,10 @@
 #define ALONE_US (10 * US_PER_S)
 #define BATCH_MAX 64
 
-/* One statement's rows; the texts are copies. */
+/* The rows of one statement; the texts are copies. */
 struct sent {
     struct worker *worker;
-    bool is_last; /* of an attempt that has ended: nobody waits for the answer */
+    bool is_last; /* for an attempt that has ended: nothing waits for the reply */
     size_t count;
     int64_t ids[BATCH_MAX];
     int64_t fences[BATCH_MAX];
@@ -42,7 +42,7 @@ static bool has_news(const struct job_in_hand *job)
             atomic_load(&page->checkpoint_count) != job->checkpoint_count);
 }
 
-/* NULL: nothing new that could be kept. */
+/* Returns NULL if there is no new checkpoint that can be stored. */
 static char *take_checkpoint(struct job_in_hand *job, size_t *ret_len)
 {
     char *json = malloc(JOB_CHECKPOINT_MAX);
@@ -57,7 +57,8 @@ static char *take_checkpoint(struct job_in_hand *job, size_t *ret_len)
     return NULL;
 }
 
-/* What it said last is sent again with what is new: the row is replaced. */
+/* Sends the last progress again even if only the checkpoint is new, because the statement
+ * overwrites it. */
 static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
 {
     char text[RUNNER_PROGRESS_BYTES];
@@ -78,8 +79,9 @@ static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
     job->said_us = now_us;
 }
 
-/* It is sent again. A checkpoint that passes for JSON here and not there is its handler's doing,
- * which wrote into the page by itself: it costs the others nothing but another try. */
+/* Makes the next tick send the rows again. If PostgreSQL rejects a checkpoint as JSON, its handler
+ * has written into the page without the runner's check. The rows are then sent one by one, so that
+ * it costs the other jobs only another try. */
 static void on_failed(struct worker *w, const struct sent *s, enum status st)
 {
     bool is_bad = st == STATUS_INVALID && s->count == 1;

@@ -15,13 +15,14 @@ struct job_in_hand;
 
 struct live {
     bool is_in_flight;
-    int64_t alone_until_us; /* each job goes alone: PostgreSQL has refused a batch for its data */
+    int64_t alone_until_us; /* sends jobs one by one until then, since a batch was refused */
     struct complaint complaint;
 };
 
 void live_tick(struct worker *w, int64_t now_us);
 
-/* Before its finish is sent, while its slot still has the page. */
+/* Writes the last report of an attempt that has ended. Call it before the job's finish is sent,
+ * while its slot still has the page. */
 void live_take_end(struct worker *w, struct job_in_hand *job, bool is_done);
 
 #endif

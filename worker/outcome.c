@@ -82,7 +82,7 @@ static struct run_verdict handed_back(const struct run_facts *f)
     return (struct run_verdict){.kind = FINISH_HAND_BACK};
 }
 
-/* A started at_most_once job whose outcome nobody knows ends as lost and never runs again. */
+/* A started at_most_once job whose outcome is unknown ends as lost and never runs again. */
 static struct run_verdict lost(const struct run_facts *f)
 {
     (void)f;
@@ -95,8 +95,9 @@ static struct run_verdict lost_in_crash(const struct run_facts *f)
     return (struct run_verdict){.kind = FINISH_DISCARDED, .outcome = "lost", .crashed = true};
 }
 
-/* It may be the doing of another run, so it is uncharged, but not without end. A last attempt that
- * may have begun is not given back: the job would start more often than it may. */
+/* Another run may have caused this end, so it is not charged, up to JOB_STRIKES_MAX times. A last
+ * attempt that may have begun is charged: otherwise the job could start more often than
+ * max_attempts. */
 static struct run_verdict doubted(const struct run_facts *f)
 {
     bool is_last = f->end == RUN_END_DOUBTED && f->attempt >= f->settings.max_attempts;
@@ -106,14 +107,14 @@ static struct run_verdict doubted(const struct run_facts *f)
     return (struct run_verdict){.kind = FINISH_HAND_BACK, .outcome = "doubted", .crashed = true};
 }
 
-/* ---- which one it is ---- */
+/* ---- which verdict applies ---- */
 
 typedef struct run_verdict verdict_fn(const struct run_facts *f);
 
 struct row {
     const char *recorded_as;
     verdict_fn *verdict;
-    verdict_fn *once; /* of at_most_once kinds; NULL = the same */
+    verdict_fn *once; /* for at_most_once kinds; NULL = the same */
 };
 
 static const struct row said[] = {
@@ -133,8 +134,8 @@ static const struct row ends[] = {
     [RUN_END_UNFIT] = {"unfit", discarded, NULL},
 };
 
-/* A handler that gave up because it was told to: a drain must not use up the attempts of those that
- * listen (INTERFACES rule 3). */
+/* For a handler that gave up because it was asked to stop: a drain must not use up the attempts of
+ * handlers that obey (INTERFACES rule 3). */
 static const struct row gave_up = {"stopped", handed_back, charged};
 static const struct row gave_up_late = {"timed_retry", timed_out, NULL};
 

@@ -25,7 +25,7 @@ static_assert(sizeof(struct runner_page) <= RUNNER_PAGE_SIZE, "the page holds th
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "a lock inside an atomic would not work between processes");
 
-#define LENGTH_BYTES 4 /* of the frame's own length field */
+#define LENGTH_BYTES 4 /* size of the length field itself */
 #define JOB_FIXED_BYTES (8 + 8 + 8 + 4 + 4 + 8 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4 + 4 + 4)
 #define RESULT_FIXED_BYTES (8 + 8 + 8 + 1 + 1 + 8 + 8 + 4 + 4 + 4)
 
@@ -63,7 +63,7 @@ static void put_bytes(struct writer *w, const char *bytes, size_t len)
     }
 }
 
-/* Reads a body; once `failed`, every further read yields zeros, so callers check once at the
+/* Reads a body. Once `failed` is set, every further read yields zeros, so callers check once at the
  * end. */
 struct reader {
     const unsigned char *at;

@@ -11,9 +11,9 @@
 
 #define CLAIM_TIMEOUTS 2 /* × postgres.timeout_ms: the segment in flight and the claim's own */
 
-/* ---- once: the worker is ready ---- */
+/* ---- readiness, logged once ---- */
 
-/* "a,b": cut where it would be too long. */
+/* Appends to "a,b"; the list is cut if it would be too long. */
 static void add_name(char *names, size_t size, const char *name)
 {
     size_t len = strlen(names);
@@ -48,7 +48,7 @@ void ready_check(struct worker *w)
     }
     w->ready.awaited_since_us = 0;
     say_ready(w);
-    notify_ready(); /* again after a new registration: systemd doesn't mind */
+    notify_ready(); /* again after a new registration, which systemd ignores */
 }
 
 void ready_await(struct worker *w)
@@ -82,13 +82,14 @@ static int64_t claim_bound_us(const struct worker *w)
 void ready_setback(struct worker *w, int64_t now_us)
 {
     if (w->ready.setbacks_since_us == 0 || now_us - w->ready.setback_us > claim_bound_us(w)) {
-        w->ready.setbacks_since_us = now_us; /* the first, or the first for long: no row of them */
+        w->ready.setbacks_since_us =
+            now_us; /* the first one, or the first after a long time: a new series begins */
     }
     w->ready.setback_us = now_us;
 }
 
-/* A lock round that is as old as a lease can't win one any more. A worker that has nothing to claim
- * has no setbacks either. */
+/* A lock round as old as a lease can no longer win one. A worker that has nothing to claim has no
+ * setbacks either. */
 static void check_claiming(const struct worker *w, struct health *ret)
 {
     int64_t now_us = clock_boot_us();
@@ -107,9 +108,9 @@ static void check_claiming(const struct worker *w, struct health *ret)
     }
 }
 
-/* A bad deployment should stop at the first host, so a worker that has had nothing to serve since
- * its start is not ready. Later it is: one plugin that fails everywhere must not take out all
- * hosts. */
+/* A bad deployment should stop at the first host, so a worker that has had no kind to serve since
+ * its start is not ready. Once it has had one, it stays ready: a single plugin that fails
+ * everywhere must not take out all hosts. */
 static void check_kinds(const struct worker *w, struct health *ret)
 {
     const char *dir = w->config->worker.plugin_dir;

@@ -12,7 +12,7 @@
 #include "store/migrate.h"
 #include "worker/worker.h"
 
-#define RETRY_MS 500 /* after a step that failed */
+#define RETRY_MS 500 /* after a failed step */
 #define NODES_CHECK_MS 5
 
 enum status registration_open(struct worker *w, struct err *err)
@@ -96,7 +96,7 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
     return worker_store_register(w->pg, &r, done, ctx, err);
 }
 
-/* The statement is the same, and repeats nothing that is there. */
+/* Sends the same statements as the registration; the row that exists is kept. */
 enum status registration_announce(struct worker *w, const struct kind_set *kinds,
                                   worker_done_cb *done, void *ctx)
 {
@@ -121,8 +121,9 @@ static void do_register(struct worker *w)
 
 /* ---- a predecessor in the same state directory (ARCHITECTURE §6) ---- */
 
-/* Into the queue's own set: whoever doesn't serve the kind passes it on. It has had its turn: it
- * comes first. A push that fails is told as a lost pop with the first beat. */
+/* Puts the hint into the queue's own set: a worker that does not serve the kind passes it on. The
+ * job has had its turn, so its hint goes to the front. If the push fails, the first heartbeat
+ * reports a lost pop. */
 static void on_back(void *ctx, const struct handed_back *job)
 {
     struct worker *w = ctx;
@@ -162,7 +163,7 @@ static void on_freed(void *ctx)
     struct worker *w = ctx;
     struct err err = {0};
     if (w->stage == WORKER_CLOSING) {
-        return; /* told by the lock's own end: nothing that this needs is open any more */
+        return; /* called as the lock ends: everything that is needed here is closed by now */
     }
     record("reap", "inv", RECORD_TEXT("worker", w->registration.predecessor_id));
     enum status st = worker_store_hand_back_all(w->pg, w->registration.predecessor_id, on_back,
@@ -172,7 +173,7 @@ static void on_freed(void *ctx)
     }
 }
 
-/* The leases of more jobs than this end by their ttl. */
+/* Frees at most REDLOCK_KEYS_MAX leases; those of further jobs end by their TTL. */
 static enum status free_leases(struct worker *w, const char *prefix, const int64_t *ids,
                                size_t count, struct err *err)
 {
@@ -199,7 +200,7 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
         try_later(w, "end a predecessor", NULL);
         return;
     }
-    if (st == STATUS_NOT_FOUND) { /* it ended cleanly: nothing is left of it */
+    if (st == STATUS_NOT_FOUND) { /* it ended cleanly and left nothing behind */
         w->registration.is_in_flight = false;
         forget_predecessor(w);
         return;
@@ -218,9 +219,9 @@ static void on_predecessor(void *ctx, enum status st, const char *token_prefix, 
     }
 }
 
-/* ---- first of all: the right schema, the right lock nodes ---- */
+/* ---- first: the right schema, the right lock nodes ---- */
 
-/* lock.N8: with another list of nodes two quorums might not meet. */
+/* lock.N8: quorums of two different lists of nodes might not overlap. */
 static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struct err *err)
 {
     struct worker *w = ctx;
@@ -276,7 +277,7 @@ static void on_schema_checked(void *ctx, enum status st, const struct err *err)
     registration_begin(w);
 }
 
-/* The next step that is due. */
+/* Starts the next step that is due. */
 static enum status begin_step(struct worker *w, const char **ret_step, struct err *err)
 {
     if (!w->registration.is_schema_checked) {
@@ -306,8 +307,8 @@ void registration_begin(struct worker *w)
         do_register(w);
         return;
     }
-    /* A predecessor's leases can be freed only where a node listens: else its jobs wait for
-     * them. */
+    /* A predecessor's leases can be freed only on nodes that can be reached; otherwise its jobs
+     * wait for the leases to end. */
     if (w->lock != NULL && !ready_is_time(w->config, w->lock, r->lock_since_us)) {
         timer_start(&r->timer, on_retry, NODES_CHECK_MS, 0);
         return;
@@ -318,8 +319,9 @@ void registration_begin(struct worker *w)
     }
 }
 
-/* Marked dead while we could not beat. What runs goes on under the old beat's end and its lease;
- * new claims are made under a new id (ARCHITECTURE §6). */
+/* The worker was marked dead while it could not send heartbeats. Running jobs continue until their
+ * lease has ended and the last heartbeat of the old row is stale; new claims are made under a new
+ * id (ARCHITECTURE §6). */
 void registration_again(struct worker *w)
 {
     log_warn("worker_marked_dead", LOG_TEXT("worker", w->registration.worker_id),
@@ -331,7 +333,7 @@ void registration_again(struct worker *w)
         }
     }
     w->registration.is_registered = false;
-    w->is_asked_quiet = false; /* nobody has asked the new row for anything: it stays as it is */
+    w->is_asked_quiet = false; /* nothing was asked of the new row yet; is_quiet does not change */
     beat_stop(w);
     do_register(w);
 }

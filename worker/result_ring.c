@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* Counts only grow: where they are in the ring is what is left by its size, a power of two. */
+/* Counts only grow; the position in the ring is the count modulo its size, a power of two. */
 static_assert((RUNNER_RING_BYTES & (RUNNER_RING_BYTES - 1)) == 0, "counts wrap with the ring");
 
 bool result_ring_put(struct runner_page *page, const char *bytes, size_t len)

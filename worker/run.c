@@ -29,7 +29,7 @@ static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
                                             [FINISH_STALE] = "stale",
                                             [FINISH_REFUSED] = "result refused"};
 
-/* Who waits for a finish: the job, and what its log line says. */
+/* The context of a finish until its reply: the job, and the fields of its log line. */
 struct finish_wait {
     struct worker *worker;
     int64_t id;
@@ -45,13 +45,14 @@ static const char *outcome_text(const struct finish_wait *f, const struct finish
     if (f->outcome != NULL) {
         return f->outcome;
     }
-    if (reply->verdict == FINISH_REFUSED) { /* it failed, whatever it wanted */
+    if (reply->verdict == FINISH_REFUSED) { /* the job failed, whatever its handler returned */
         return "failed";
     }
     return f->is_handed_back ? "uncharged" : "done";
 }
 
-/* Successes are counted (claimd_jobs_finished_total); a line for each would drown the rest. */
+/* Successful jobs are counted (claimd_jobs_finished_total); a log line for each would drown the
+ * others. */
 static enum log_level finished_level(const struct finish_reply *reply, bool is_failed)
 {
     if (reply->verdict != FINISH_ACCEPTED && reply->verdict != FINISH_ALREADY) {
@@ -85,7 +86,7 @@ static void count_finished(struct worker *w, const struct finish_wait *f,
     }
 }
 
-/* What is passed on says its kind to the worker that pops it next. */
+/* The hint of a job that is passed on names its kind to the next worker that pops it. */
 static void put_back(struct worker *w, struct job_in_hand *job)
 {
     if (job->hint_goes == HINT_TO_KIND) {
@@ -115,15 +116,15 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     limits_ended(w, job);
     run_let_go(w, job);
     if (is_passed_on) {
-        hint_return_now(w); /* once its release is acknowledged */
+        hint_return_now(w); /* once the release of its lease is acknowledged */
     }
     limits_update(w);
     fetch_poke(w);
     drain_check(w);
 }
 
-/* The finish can't be queued: the job stays running in PostgreSQL under a fence that no beat names
- * any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
+/* The finish can't be queued. The job stays running in PostgreSQL under a fence that no heartbeat
+ * names any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
 static void give_up(struct worker *w, struct job_in_hand *job, const struct err *why)
 {
     log_error("job_refused", LOG_I64("job", job->id), LOG_TEXT("err", why->msg));
@@ -143,8 +144,8 @@ static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *fa
     finish->error_len = strlen(text);
 }
 
-/* Its end frees nothing that somebody else may wait for (a key, a place, a batch, jobs after it),
- * and if this worker died now, it would only run again. */
+/* True if the end frees nothing that others may wait for (a key, a place, a batch, jobs after it),
+ * and the job would only run again if this worker died now. */
 static bool may_gather(const struct worker *w, const struct job_in_hand *job, enum finish_kind kind)
 {
     return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
@@ -244,9 +245,9 @@ void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
     slot_limit(job->slot, job->nonce, run_kill_at_us(w, job, now_us));
 }
 
-/* ---- ends ---- */
+/* ---- ends of runs ---- */
 
-/* The runner's own timer may have been first (fault.A4), or our loop was stopped for long
+/* The runner's own timer may have fired first (fault.A4), or the worker's loop was stopped for long
  * (fault.A3). */
 static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
 {
@@ -278,14 +279,15 @@ void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us)
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
 }
 
-/* As its runner says, who may be wrong: not longer than since it was sent. */
+/* Returns how long the job ran, as its runner reports it, but at most the time since
+ * job->started_us, because the runner may be wrong. */
 static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *result)
 {
     int64_t most_us = clock_boot_us() - job->started_us;
     return result->ran_us < most_us ? result->ran_us : most_us;
 }
 
-/* It may have waited behind others in its runner. */
+/* The job may have waited behind others in its runner. */
 static void set_started(struct worker *w, struct job_in_hand *job, const struct slot_run *run)
 {
     run_begun(w, job, job->started_us);
@@ -294,7 +296,8 @@ static void set_started(struct worker *w, struct job_in_hand *job, const struct 
     }
 }
 
-/* Of a run whose start is known. The mean is that of what is claimed ahead. */
+/* Call after set_started(). The mean covers only short kinds, since only these are claimed
+ * ahead. */
 static void take_length(struct worker *w, const struct job_in_hand *job)
 {
     int64_t now_us = clock_boot_us();
@@ -306,7 +309,7 @@ static void take_length(struct worker *w, const struct job_in_hand *job)
     }
 }
 
-/* What the run leaves to be kept: its result or why it has none, and its log. */
+/* Returns what is stored of the run: its result or error, and its log. */
 static struct job_finish texts_of(const struct worker *w, const struct job_in_hand *job,
                                   const struct run_facts *facts, const struct slot_run *run)
 {
@@ -418,8 +421,8 @@ const struct slot_events run_slot_events = {.load_died = on_load_died,
 
 /* ---- timer work ---- */
 
-/* Claimed ahead, but runs take longer than they used to: give them back rather than sit on them,
- * and claim ahead no more until many short runs have ended. */
+/* Hands back jobs that were claimed ahead and have waited too long because runs take longer than
+ * before; then claims nothing ahead until many short runs have ended. */
 static void hand_back_waiting(struct worker *w, int64_t now)
 {
     int64_t before_us = w->stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
@@ -434,7 +437,7 @@ static void hand_back_waiting(struct worker *w, int64_t now)
     }
 }
 
-/* Results that PostgreSQL does not take now are kept and tried again: somebody must know
+/* Results that PostgreSQL does not accept now are kept and tried again; the log must say so
  * (ARCHITECTURE §4.9). */
 static void log_kept_results(struct worker *w, int64_t now)
 {

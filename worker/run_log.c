@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
-/* What is being written is not over the tail: at most one line of the handler's thread, and one of
- * the thread that reads what it prints. */
+/* An append in progress does not overwrite the tail: there is at most one line by the handler's
+ * thread, and one by the thread that reads the output. */
 static_assert(JOB_LOG_TAIL_MAX + 2 * RUN_LOG_LINE_MAX <= RUNNER_LOG_BYTES, "lines spare the tail");
 
 void run_log_reset(struct runner_page *page)

@@ -43,7 +43,7 @@ struct span {
     uint32_t begin, end;
 };
 
-/* A handler may have written anything into the page. */
+/* A handler may have written anything into the page, so the bounds are checked. */
 static struct span unlogged(const struct runner_page *page)
 {
     uint32_t begin = atomic_load(&page->output_begin);
@@ -52,7 +52,7 @@ static struct span unlogged(const struct runner_page *page)
     return (struct span){.begin = begin < end ? begin : end, .end = end};
 }
 
-/* Those that have an end, or are as long as a line may be; with `last` what is behind them, too. */
+/* Logs lines that are complete, or as long as a line may be; with `last`, also the rest. */
 static void log_lines(struct run_output *o, int log_fd, bool last)
 {
     struct span s = unlogged(o->page);
@@ -76,7 +76,7 @@ void run_output_end_line(struct run_output *o, int log_fd)
     log_lines(o, log_fd, true);
 }
 
-/* Behind a line that has no end yet, which goes to the front. Returns what read() did. */
+/* Moves an incomplete line to the front and reads behind it. Returns the result of read(). */
 static ssize_t read_chunk(struct run_output *o)
 {
     struct runner_page *page = o->page;
@@ -108,7 +108,7 @@ void run_output_take(struct run_output *o, int log_fd)
     for (size_t taken = 0; taken < TAKE_MAX; taken += (size_t)n) {
         n = read_chunk(o);
         if (n <= 0) {
-            break; /* EAGAIN, or the end */
+            break; /* EAGAIN, or end of file */
         }
         log_lines(o, log_fd, false);
     }

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a handler and its children print: descriptors 1 and 2 of a runner are a pipe. The runner
- * reads it while it lives; what a runner that died has left in it, such as the message of a failed
- * assertion, the worker reads. Either way each line is logged (event=handler_output), and is part
- * of the run's log in the page. What was read and not logged yet is in the page, so that the worker
- * logs it if the runner dies in between; of one that is killed while it writes a line to the log,
- * that line may be there twice. */
+ * The output of a handler and its children: descriptors 1 and 2 of a runner are a pipe. The runner
+ * reads it while it lives; if it dies, the worker reads what is left in the pipe, such as the
+ * message of a failed assertion. Either way each line is logged (event=handler_output) and becomes
+ * part of the run's log in the page. Output that was read but not logged yet is also in the page,
+ * so that the worker logs it if the runner dies in between. If a runner is killed while it writes a
+ * line to the log, that line may be logged twice. */
 #ifndef CLAIMD_WORKER_RUN_OUTPUT_H
 #define CLAIMD_WORKER_RUN_OUTPUT_H
 
 #include "worker/protocol.h"
 
-/* Octets; the rest of a longer one is the next line of the log. */
+/* Octets; a longer line continues in the next line of the log. */
 #define RUN_OUTPUT_LINE_MAX 1024
 
 struct run_output {
-    int fd; /* the pipe's end to read from, O_NONBLOCK */
+    int fd; /* read end of the pipe, O_NONBLOCK */
     struct runner_page *page;
-    int64_t job;      /* that runs now; 0 = none: of plugins that are loaded, or left behind */
-    uint64_t dropped; /* lines, which the log has not been told of yet */
+    int64_t job;      /* the current job; 0 = none: output while loading, or of leftovers */
+    uint64_t dropped; /* lines that were dropped and not reported yet */
 };
 
-/* Logs what was left in the page, then takes what is in the pipe, at most about as much as a pipe
- * holds, and waits for nobody: lines that the reader of the log (descriptor `log_fd`; −1 =
- * log_start() was called) does not take now are dropped, and reported once it goes on. */
+/* Logs what was left in the page, then reads the pipe, at most about as much as a pipe holds. Never
+ * blocks: lines that the reader of the log (descriptor `log_fd`; −1 = log_start() was called) does
+ * not take now are dropped, and reported when the reader continues. */
 void run_output_take(struct run_output *o, int log_fd);
 
-/* A line that has no end yet ends here. */
+/* Ends an incomplete line and logs it. */
 void run_output_end_line(struct run_output *o, int log_fd);
 
 #endif

@@ -36,7 +36,8 @@ void run_said_checkpoint(struct runner_page *page, const char *json, size_t len)
     end(&page->checkpoint_count);
 }
 
-/* The lengths are read once: the other side may change them at any time. */
+/* True if the values that were read are consistent and belong to the run. Callers read a length
+ * only once, because the runner may change it at any time. */
 static bool is_whole(const struct runner_page *page, int64_t nonce, const _Atomic uint32_t *count,
                      uint32_t before)
 {

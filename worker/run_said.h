@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Progress and checkpoint of a run in the shared page: the runner writes, the worker looks now and
- * then, and once more when the run is over, however it ended: a runner begins no other run before
- * what a failed one has said was read. Nobody waits: what is being written
- * while the worker looks is read the next time, and a runner that dies meanwhile has said what it
- * said before. The worker checks everything as if an enemy had written it. */
+ * Progress and checkpoint of a run in the shared page. The runner writes them. The worker reads
+ * them now and then, and once more when the run has ended, however it ended: after a failed run,
+ * the runner begins no other run before they were read. Neither side waits: the worker skips a
+ * value that is being written until the next time, and if the runner dies while it writes, the
+ * values that were read before stand. The worker checks everything as untrusted input. */
 #ifndef CLAIMD_WORKER_RUN_SAID_H
 #define CLAIMD_WORKER_RUN_SAID_H
 
 #include "worker/protocol.h"
 
-void run_said_reset(struct runner_page *page); /* before a job */
+void run_said_reset(struct runner_page *page); /* call before a job */
 
-/* The runner's side; within the limits. */
+/* For the runner. Lengths must be within the limits. */
 void run_said_progress(struct runner_page *page, int percent, const char *text, size_t len);
 void run_said_checkpoint(struct runner_page *page, const char *json, size_t len);
 
-/* The worker's: true when there is something newer than *count of the run with this nonce; *count
- * is then of what was read.
- * `ret_text` has RUNNER_PROGRESS_BYTES, `ret_json` JOB_CHECKPOINT_MAX. */
+/* For the worker: true if there is a newer value than *count of the run with this nonce; *count is
+ * then updated. `ret_text` has room for RUNNER_PROGRESS_BYTES, `ret_json` for
+ * JOB_CHECKPOINT_MAX. */
 bool run_said_read_progress(const struct runner_page *page, int64_t nonce, uint32_t *count,
                             int *ret_percent, char *ret_text, size_t *ret_len);
 bool run_said_read_checkpoint(const struct runner_page *page, int64_t nonce, uint32_t *count,

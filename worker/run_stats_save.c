@@ -10,7 +10,7 @@
 #define BATCH_MAX 64
 #define BUCKETS_SIZE ((size_t)RUN_STATS_BUCKETS * 11 + 3)
 
-/* One statement's rows; names stay where they are. */
+/* The rows of one statement; names are borrowed. */
 struct rows {
     size_t count;
     const char *queues[BATCH_MAX];
@@ -22,7 +22,7 @@ struct rows {
     char texts[BATCH_MAX][BUCKETS_SIZE];
 };
 
-/* "{0,3,1}", to the last one that has any. */
+/* Writes "{0,3,1}", up to the last bucket that is not empty. */
 static void write_buckets(const struct run_window *window, char *ret_text)
 {
     size_t count = RUN_STATS_BUCKETS;
@@ -85,8 +85,8 @@ static bool send_rows(struct worker *w, const struct rows *rows)
     return st == STATUS_OK;
 }
 
-/* A batch of what has run since it was sent last; false: there is none. What is lost on the way is
- * sent again when the kind has run again: each row has all. */
+/* Sends a batch of rows that have changed since they were last sent; false if there are none. Each
+ * row holds all runs, so a row that is lost is replaced when its kind runs again. */
 static bool save_some(struct worker *w, int64_t now_us)
 {
     struct rows *rows = NULL;

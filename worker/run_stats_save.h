@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long runs took, to the table run_length: every few seconds what has changed, and at the end.
- * Nothing waits for it; what PostgreSQL does not take now, it gets the next time. */
+ * Saves how long runs took in the table run_length: changed rows every few seconds, and at the end.
+ * Nothing waits for it; a later row replaces one that PostgreSQL did not take. */
 #ifndef CLAIMD_WORKER_RUN_STATS_SAVE_H
 #define CLAIMD_WORKER_RUN_STATS_SAVE_H
 
@@ -20,7 +20,7 @@ struct run_stats_save {
 
 void run_stats_save_tick(struct worker *w, int64_t now_us);
 
-/* Before the worker's row says that it has stopped. */
+/* Call before the worker's row is marked as stopped. */
 void run_stats_save_last(struct worker *w);
 
 #endif

@@ -9,7 +9,7 @@
 
 const char *const RUNNER_ENV_NAMES[] = {"PATH", "HOME", "LANG", "TZ", "TMPDIR", NULL};
 
-/* Gone when handlers run (runner/confine.c). */
+/* Removed before handlers run (runner/confine.c). */
 static const char *const START_NAMES[] = {"LD_LIBRARY_PATH",
                                           "LD_PRELOAD",
                                           "ASAN_OPTIONS",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a runner gets of its worker's environment (fault.J4): nothing secret lives under these
- * names. */
+ * The part of the worker's environment that a runner gets (fault.J4): nothing secret is stored
+ * under these names. */
 #ifndef CLAIMD_WORKER_RUNNER_ENV_H
 #define CLAIMD_WORKER_RUNNER_ENV_H
 
@@ -9,11 +9,11 @@
 
 #define RUNNER_ENV_MAX 16
 
-/* For handlers: NULL-ended. */
+/* Names for handlers; ends with NULL. */
 extern const char *const RUNNER_ENV_NAMES[];
 
-/* "NAME=value" of those and of what the dynamic linker and sanitizers read at the start, borrowed
- * from the environment of this process. NULL-ended. */
+/* Lists "NAME=value" of those and of the variables that the dynamic linker and sanitizers read at
+ * the start, borrowed from the environment of this process. Ends with NULL. */
 void runner_env_list(char *ret_list[RUNNER_ENV_MAX]);
 
 #endif

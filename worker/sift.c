@@ -3,8 +3,8 @@
 
 #include "worker/worker.h"
 
-/* A worker that meets a few such hints, as after a cancel, goes on with locks: nothing is asked
- * twice then. */
+/* A worker that meets only a few such hints, as after a cancel, continues to lock them: sifting
+ * would ask PostgreSQL twice for the jobs that exist. */
 #define GONE_MANY 50
 
 void sift_claimed(struct worker *w, size_t claimed, size_t gone, size_t refused)

@@ -19,9 +19,9 @@
 #define RESTART_MAX_MS 10000
 #define HELLO_DEADLINE_MS 20000
 #define HELLO_RENEWALS_MAX 8
-/* Between a child's exit and the end of its pipe, if something keeps that open. */
+/* From a child's exit to the end of its pipe, if some process keeps that open. */
 #define EOF_GRACE_MS 200
-/* For a runner that said it leaves: it ends its children first. */
+/* For a runner that announced its exit: it ends its children first. */
 #define LEAVE_DEADLINE_MS 2000
 
 /* ---- the page ---- */
@@ -35,8 +35,9 @@ static void release_page(struct slot *s)
     }
 }
 
-/* One for each child: what an earlier one left behind may still write to its own. Sealed, since a
- * handler that made it shorter would end us by SIGBUS. */
+/* Each child gets a new page, since processes that an earlier child left behind may still write to
+ * its own. The page is sealed, because a handler that shortened it would kill the worker by
+ * SIGBUS. */
 static enum status make_page(struct slot *s, struct err *err)
 {
     int fd = memfd_create("claimd-runner", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -55,7 +56,7 @@ static enum status make_page(struct slot *s, struct err *err)
     return STATUS_OK;
 }
 
-/* ---- what the child prints ---- */
+/* ---- output of the child ---- */
 
 static void close_output(struct slot *s)
 {
@@ -63,8 +64,9 @@ static void close_output(struct slot *s)
     s->output.fd = -1;
 }
 
-/* The pipe of what the child prints, of which we keep the end to read from, for what is left in it.
- * Returns the other one; −1 = the system has none left, which uv_spawn() refuses then. */
+/* Makes the pipe for the child's output. The worker keeps the read end, for output that is left in
+ * it. Returns the other end; −1 = the system has no more descriptors, and uv_spawn() will refuse
+ * it. */
 static int make_output(struct slot *s)
 {
     int ends[2] = {-1, -1};
@@ -76,7 +78,7 @@ static int make_output(struct slot *s)
     return ends[1];
 }
 
-/* What its runner did not get to read. */
+/* Logs the output that the runner did not get to read. */
 static void take_output(struct slot *s)
 {
     const struct slot_job *job = slot_first(s);
@@ -97,8 +99,8 @@ typedef void enter_fn(struct slot *s);
 static void send_kill(struct slot *s);
 static void child_gone(struct slot *s);
 
-/* What a state is for the worker, how long it may last before it is ON_LATE, what is done on coming
- * into it, and which state follows on an event; one that isn't named changes nothing. */
+/* For each state: the state that the worker sees, how long it may last until ON_LATE, what is done
+ * on entering it, and the next state for each event. An event without one changes nothing. */
 static const struct {
     enum slot_state seen_as;
     uint64_t limit_ms; /* 0 = none */
@@ -145,7 +147,7 @@ static void on_late(uv_timer_t *timer);
 static void enter(struct slot *s, enum child_state state)
 {
     s->child.state = state;
-    (void)uv_timer_stop(&s->timer); /* it was of the state before */
+    (void)uv_timer_stop(&s->timer); /* it belongs to the previous state */
     if (states[state].limit_ms > 0) {
         timer_start(&s->timer, on_late, states[state].limit_ms, 0);
     }
@@ -185,7 +187,7 @@ static void on_exit_child(uv_process_t *process, int64_t exit_status, int term_s
     struct slot *s = process->data;
     s->child.exit_status = exit_status;
     s->child.term_signal = term_signal;
-    (void)kill(-s->child.pid, SIGKILL); /* what the handler may have left behind (fault.G4) */
+    (void)kill(-s->child.pid, SIGKILL); /* ends what the handler may have left behind (fault.G4) */
     slot_step(s, ON_EXIT);
 }
 
@@ -271,7 +273,7 @@ static void on_handle_closed(uv_handle_t *handle)
         free(s);
         return;
     }
-    bool is_free = s->open_handles == 1; /* the timer stays */
+    bool is_free = s->open_handles == 1; /* only the timer is left */
     if (!s->is_closing && is_free && !uv_is_active((uv_handle_t *)&s->timer)) {
         start_child(s);
     }
@@ -308,7 +310,7 @@ static void report_load_death(struct slot *s, const char *text)
     file[sizeof file - 1] = '\0';
     int len = snprintf(path, sizeof path, "%s/%s", s->options.plugin_dir, file);
     bool is_name = file[0] != '\0' && strchr(file, '/') == NULL && len < (int)sizeof path;
-    if (is_name && access(path, F_OK) == 0) { /* else it was written over */
+    if (is_name && access(path, F_OK) == 0) { /* otherwise it was written over */
         s->options.events->load_died(s->options.ctx, s, file, text, s->child.cause == CAUSE_HUNG);
     }
 }
@@ -318,15 +320,15 @@ static void plan_restart(struct slot *s, bool has_worked)
 {
     if (has_worked || s->child.is_outdated) {
         s->restart_ms = RESTART_FIRST_MS;
-        return; /* when the handles are closed */
+        return; /* on_handle_closed() starts it */
     }
     uint64_t wait = (uint64_t)rand_jitter(&s->rand, s->restart_ms, 10);
     timer_start(&s->timer, on_restart, wait, 0);
     s->restart_ms = s->restart_ms * 2 < RESTART_MAX_MS ? s->restart_ms * 2 : RESTART_MAX_MS;
 }
 
-/* They begin in their order, each when the one before it is answered: of several that are left only
- * the first one can have begun. Returns whether it may have. */
+/* Jobs begin in their order, each when the one before it is answered, so of those that are left
+ * only the first can have begun. Returns true if it may have. */
 static bool report_left(struct slot *s, const char *text)
 {
     bool was_started = false;
@@ -347,7 +349,7 @@ static bool report_left(struct slot *s, const char *text)
 static void child_gone(struct slot *s)
 {
     char text[ERR_TEXT_MAX];
-    slot_take_results(s); /* what it said before it died */
+    slot_take_results(s); /* what it put into the ring before it died */
     slot_take_back(s);
     take_output(s);
     death_text(s, text, sizeof text);
@@ -445,7 +447,7 @@ static enum status spawn(struct slot *s, struct err *err)
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
     };
     char *env[RUNNER_ENV_MAX];
-    runner_env_list(env); /* ours would stay on its stack, whatever it clears later */
+    runner_env_list(env); /* the worker's own would stay on the child's stack */
     uv_process_options_t options = {.file = s->options.runner,
                                     .env = env,
                                     .args = (char **)(uintptr_t)args,
@@ -473,7 +475,7 @@ static void start_child(struct slot *s)
     buf_reset(&s->in);
     buf_reset(&s->results);
     buf_reset(&s->out);
-    if (make_page(s, NULL) != STATUS_OK) { /* then it gets that of the one before */
+    if (make_page(s, NULL) != STATUS_OK) { /* then it uses the previous child's */
         memset(s->page, 0, offsetof(struct runner_page, ring));
     }
     if (spawn(s, &err) != STATUS_OK) {

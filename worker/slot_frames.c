@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a runner says: its frames, checked as if an enemy had written them. */
+ * Reads the frames of a runner, and checks them as untrusted input. */
 #include "worker/result_ring.h"
 #include "worker/slot_internal.h"
 
 #include <stdio.h>
 
-/* A runner that waits for room in the ring nudges again and again, but its socket soon takes no
- * more. */
+/* A runner that waits for room in the ring nudges repeatedly, but its socket is full long before
+ * this number is reached. */
 #define VAIN_NUDGES_MAX 10000
 
 void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
@@ -54,7 +54,7 @@ static enum status take_hello(struct slot *s, const char *body, size_t len, stru
     return STATUS_OK;
 }
 
-/* Leaving: jobs left it dirty that are answered by now. */
+/* `leaving`: jobs that are answered by now have left something behind in the runner. */
 static enum status take_nudge(struct slot *s, const char *body, size_t len, struct err *err)
 {
     bool leaving = false;
@@ -88,8 +88,7 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
     }
     const struct slot_job *job = slot_first(s);
     if (job != NULL && s->jobs.last_nonce != 0 && result.nonce == s->jobs.last_nonce) {
-        s->child.is_spoilt =
-            true; /* a second result of the run before: one of the two was forged */
+        s->child.is_spoilt = true; /* a second result of the last run: one was forged */
         return STATUS_OK;
     }
     if (job == NULL || result.id != job->id || result.fence != job->fence ||
@@ -104,7 +103,7 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
                                     : "a result for job %lld that was not started",
                         (long long)result.id);
     }
-    /* A runner says nothing between its last result and the next job. */
+    /* A runner puts nothing between its last result and that of the next job. */
     if (has_more && s->jobs.count == 1) {
         return err_fail(err, STATUS_INVALID, "more than the result of job %lld",
                         (long long)result.id);
@@ -125,9 +124,9 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
     return STATUS_OK;
 }
 
-/* After a broken frame the rest of what the child wrote still tells who broke it: a runner sends
- * the result of a run before it starts the next. So where the run before had forged its result and
- * junk after it, its true one follows, with the nonce that only it knew. */
+/* After a broken frame, the rest of the child's bytes still shows which run broke it: a runner
+ * sends the result of a run before it starts the next one. So if the previous run had forged its
+ * result, with junk after it, its true result follows, with the nonce that only that run knew. */
 static void search_rest(struct slot *s)
 {
     unsigned char nonce[sizeof s->jobs.last_nonce];
@@ -169,7 +168,7 @@ static enum status take_said(struct slot *s, enum frame_type type, const char *b
 typedef enum status take_fn(struct slot *s, enum frame_type type, const char *body, size_t len,
                             bool has_more, struct err *err);
 
-/* NOT_FOUND: there is no whole one. */
+/* NOT_FOUND: there is no complete frame. */
 static enum status take_frame(struct slot *s, struct buf *in, take_fn *take, struct err *err)
 {
     enum frame_type type;
@@ -181,7 +180,7 @@ static enum status take_frame(struct slot *s, struct buf *in, take_fn *take, str
         return st;
     }
     st = take(s, type, body, len, in->len > size, err);
-    if (st == STATUS_OK && in->len >= size) { /* else the child was found broken meanwhile */
+    if (st == STATUS_OK && in->len >= size) { /* otherwise the child was found broken meanwhile */
         buf_consume(in, size);
     }
     return st;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a slot's child is given: one job, or several of a kind that it runs in a row. Those that it
- * has not begun can be taken back at any time. */
+ * The jobs that a slot's child is given: one, or several of one kind that it runs in a row. Jobs
+ * that it has not begun can be taken back at any time. */
 #include "base/clock.h"
 #include "worker/slot_internal.h"
 
 #include <assert.h>
 #include <signal.h>
 
-#define BEHIND_BYTES ((size_t)48 << 10) /* a socket takes so much at once */
+#define BEHIND_BYTES ((size_t)48 << 10) /* a socket takes this much at once */
 
 static size_t index_of(const struct slot *s, size_t n)
 {
@@ -70,9 +70,9 @@ size_t slot_waiting(const struct slot *s)
     return s->jobs.count > 1 ? s->jobs.count - 1 : 0;
 }
 
-/* ---- giving ---- */
+/* ---- giving jobs ---- */
 
-/* −1 where the system gives no random bytes. */
+/* Returns −1 if the system yields no random bytes. */
 static int64_t draw_nonce(struct slot *s)
 {
     if (s->nonce_count == 0 && rand_bytes(s->nonces, sizeof s->nonces, NULL) == STATUS_OK) {
@@ -91,7 +91,8 @@ bool slot_is_spent(const struct slot *s)
            clock_boot_us() - s->child.started_us >= s->options.age_us;
 }
 
-/* Numbers of jobs that were taken back stay used, so that no two of those it has share a place. */
+/* The numbers of jobs that were taken back are not used again, so that no two jobs of a child share
+ * a place. */
 bool slot_takes(struct slot *s, const char *kind, size_t bytes)
 {
     if (s->child.state == CHILD_IDLE) {
@@ -104,7 +105,7 @@ bool slot_takes(struct slot *s, const char *kind, size_t bytes)
            strcmp(s->jobs.kind, kind) == 0 && !slot_is_spent(s);
 }
 
-/* The earliest of all runs. */
+/* Sets the earliest limit of all runs. */
 static void limit_child(struct slot *s, int64_t at_us)
 {
     s->jobs.kill_at_us = at_us;
@@ -132,13 +133,13 @@ void slot_limit(struct slot *s, int64_t nonce, int64_t kill_at_us)
     }
 }
 
-/* An idle child: what the page says was meant for others. */
+/* Starts a series of jobs on an idle child: flags in the page were for earlier jobs. */
 static void begin_kind(struct slot *s, const char *kind, size_t len)
 {
     memcpy(s->jobs.kind, kind, len);
     s->jobs.kind[len] = '\0';
     limit_child(s, 0);
-    atomic_store(&s->page->should_stop, 0); /* anybody may send a SIGTERM */
+    atomic_store(&s->page->should_stop, 0); /* any process of the user may send a SIGTERM */
     atomic_store(&s->page->is_cancelled, 0);
     slot_step(s, ON_JOB);
 }
@@ -177,11 +178,11 @@ static void on_written(uv_write_t *request, int status)
     s->is_writing = false;
     buf_reset(&s->out);
     if (status < 0) {
-        slot_step(s, ON_KILL); /* its run ends as not started */
+        slot_step(s, ON_KILL); /* its run ends NOT_STARTED */
         return;
     }
     slot_go_on(s);
-    if (s->child.state == CHILD_IDLE) { /* what it wrote was answered, or taken back, meanwhile */
+    if (s->child.state == CHILD_IDLE) { /* the jobs were answered or taken back meanwhile */
         s->options.events->room(s->options.ctx, s);
     }
 }
@@ -222,7 +223,8 @@ static void written_over(struct slot *s)
     slot_break_off(s, &why);
 }
 
-/* They begin in their order: if a later one has begun, those that are looked at after it have. */
+/* Jobs begin in their order: if a later one has begun, those before it, which are looked at after
+ * it, must have begun too. */
 static bool is_written_over(const struct slot *s)
 {
     bool has_later_begun = false;
@@ -251,7 +253,7 @@ void slot_look_after(struct slot *s, int64_t overdue_nonce)
     }
 }
 
-/* ---- taking back ---- */
+/* ---- taking jobs back ---- */
 
 void slot_take_back(struct slot *s)
 {
@@ -270,23 +272,23 @@ void slot_take_back(struct slot *s)
     }
 }
 
-/* ---- ends ---- */
+/* ---- ends of runs ---- */
 
 void slot_report(struct slot *s, const struct slot_run *run)
 {
     struct slot_job job = *job_at(s, 0);
     s->options.events->ended(s->options.ctx, s, job.user, run);
-    atomic_store(place_of(s, &job), 0); /* what it has said of itself was read */
+    atomic_store(place_of(s, &job), 0); /* its progress and checkpoint have been read */
     s->jobs.first = (s->jobs.first + 1) % RUNNER_DEPTH;
     s->jobs.count--;
     s->jobs.last_nonce = job.nonce;
     s->jobs.is_slow = false;
 }
 
-/* ---- stopping ---- */
+/* ---- stopping runs ---- */
 
-/* True if this is the only job left after taking back those queued behind it; if not, it has
- * ended. */
+/* Takes back the jobs behind the first. True if this run is the only one left; if not, it has ended
+ * or was taken back. */
 static bool leave_alone(struct slot *s, int64_t nonce)
 {
     slot_take_back(s);

@@ -4,7 +4,7 @@
 #include "base/recorder.h"
 #include "worker/worker.h"
 
-/* A list without its end would be a shorter one: `inv` begins it, `info` ends it. */
+/* A truncated list would look like a shorter one, so `inv` begins it and `info` ends it. */
 static void record_served(const struct worker *w)
 {
     record("serves", "inv", RECORD_I64("generation", w->kinds.generation));

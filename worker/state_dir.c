@@ -47,7 +47,8 @@ static int take_fd(int *fd)
 
 /* ---- the lock ---- */
 
-/* Is the locked file still the one of this path? Who prunes holds its lock as well. */
+/* True if the path still names the locked file. A worker that prunes the folder holds this lock
+ * too. */
 static bool is_there(int fd, const char *path)
 {
     struct stat ours;
@@ -56,7 +57,7 @@ static bool is_there(int fd, const char *path)
            ours.st_ino == now.st_ino;
 }
 
-/* NOT_FOUND: removed in between. */
+/* NOT_FOUND: the folder was removed in between. */
 static enum status lock_take(const char *dir, int *ret_fd, struct err *err)
 {
     char path[FILE_PATH_MAX];
@@ -99,7 +100,7 @@ enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecess
     return STATUS_OK;
 }
 
-/* ---- folders that were left ---- */
+/* ---- abandoned folders ---- */
 
 static const char *const our_files[] = {"lock", "worker_id", "worker_id.new"};
 
@@ -113,7 +114,7 @@ static bool is_ours(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* `lock` and `worker_id`, and nothing that a worker doesn't write. */
+/* True if the folder has no files except those that a worker writes. */
 static bool has_ours_alone(int folder)
 {
     int copy = dup(folder);
@@ -139,7 +140,8 @@ static bool is_old(int folder, time_t now)
            id.st_uid == geteuid() && now - id.st_mtime >= STATE_DIR_KEPT_S;
 }
 
-/* Under its lock, which goes last: whoever waits for it sees that the file is another one. */
+/* Removes the folder under its lock. The lock file goes last: a worker that opened it then finds
+ * that the path names another file or none. */
 static bool remove_left(int parent, const char *name, time_t now)
 {
     autoclose int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

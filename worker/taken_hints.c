@@ -4,8 +4,8 @@
 #include "base/timer.h"
 #include "worker/worker.h"
 
-/* Long enough for a new holder to claim the job, or for a finished one to release it, so hints do
- * not loop. */
+/* Long enough for a new holder to claim the job, or for the previous one to release its lock, so
+ * that hints do not circulate in a tight loop. */
 #define DELAY_MS 100
 
 static void on_due(uv_timer_t *timer);
@@ -21,7 +21,7 @@ void taken_hints_add(struct worker *w, const struct hint *hint)
 {
     struct taken_hints *h = &w->taken_hints;
     if (w->stage != WORKER_RUNNING) {
-        hint_return_add(w, hint); /* others may ask */
+        hint_return_add(w, hint); /* another worker may ask */
         return;
     }
     if (h->gathered == TAKEN_HINTS_MAX) {
@@ -47,7 +47,7 @@ static void on_answered(void *ctx, enum status st)
 {
     struct worker *w = ctx;
     if (st != STATUS_OK) {
-        w->beat.has_lost_pop = true; /* a full pass finds it */
+        w->beat.has_lost_pop = true; /* a full pass finds the jobs that wait */
     }
     w->taken_hints.asked_count = 0;
     if (w->taken_hints.gathered > 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hints of jobs whose lock is held, by another worker or by this one. The holder takes care of the
- * job, so such a hint is dropped; but a run may have ended with its lock not yet released, and its
- * job become due again meanwhile, by its backoff or a retry. So PostgreSQL is asked a moment later
- * which of them wait, and the hints of those go back. */
+ * job, so such a hint is dropped. But the run may have ended before its lock was released, and its
+ * job may be due again, after its backoff or a retry. So a moment later PostgreSQL is asked which
+ * of the jobs wait, and their hints are put back. */
 #ifndef CLAIMD_WORKER_TAKEN_HINTS_H
 #define CLAIMD_WORKER_TAKEN_HINTS_H
 
@@ -30,7 +30,7 @@ struct taken_hints {
 enum status taken_hints_open(struct worker *w, struct err *err) MUST_USE;
 void taken_hints_close(struct worker *w);
 
-/* Beyond TAKEN_HINTS_MAX it is dropped: a full pass finds what waits. */
+/* Drops the hint if there are TAKEN_HINTS_MAX already: a full pass finds jobs that wait. */
 void taken_hints_add(struct worker *w, const struct hint *hint);
 bool taken_hints_is_idle(const struct worker *w);
 

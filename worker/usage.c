@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <sys/resource.h>
 
-/* Of the runners that have ended, and of what they had waited for. */
+/* Returns the CPU time of the runners that have ended, and of the children that these had
+ * reaped. */
 static int64_t ended_cpu_us(void)
 {
     struct rusage used;
@@ -33,7 +34,8 @@ void usage_collect(struct usage *u, const pid_t *pids, size_t count)
         struct usage_runner *r = &u->runners[u->next];
         struct proc_stat stat;
         if (r->pid != 0 &&
-            proc_stat(r->pid, &stat)) { /* gone: the old values, until its slot knows */
+            proc_stat(r->pid,
+                      &stat)) { /* if it is gone, the old values stay until its slot knows */
             r->cpu_us = stat.own_us + stat.reaped_us;
             r->bytes = stat.rss_bytes;
         }

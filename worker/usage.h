@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the runners of a worker use: their CPU time, those that have ended included, and their
- * memory. Reading costs some 10 µs per runner, so each call looks at a few of them only, in turn;
- * of the others the values before count. */
+ * Measures what the runners of a worker use: their CPU time, including runners that have ended, and
+ * their memory. Reading costs some 10 µs per runner, so each call reads only a few of them, in
+ * turn; for the others, the previous values count. */
 #ifndef CLAIMD_WORKER_USAGE_H
 #define CLAIMD_WORKER_USAGE_H
 
@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #define USAGE_RUNNERS_MAX 1024
-#define USAGE_LOOKS_MAX 64 /* runners that one call reads of */
+#define USAGE_LOOKS_MAX 64 /* runners that one call reads */
 
 struct usage_runner {
     pid_t pid; /* 0 = none */
@@ -19,15 +19,15 @@ struct usage_runner {
     int64_t bytes;
 };
 
-/* Zero value = nothing known yet. */
+/* The zero value means that nothing is known yet. */
 struct usage {
     struct usage_runner runners[USAGE_RUNNERS_MAX];
-    size_t next;    /* the one to begin with */
-    int64_t cpu_us; /* of all, ended ones too; never falls */
-    int64_t bytes;  /* of those that live */
+    size_t next;    /* the last one read; the next call continues after it */
+    int64_t cpu_us; /* of all runners, ended ones too; never decreases */
+    int64_t bytes;  /* of running ones */
 };
 
-/* `pids`: of each slot, in a fixed order; 0 = it has no runner. */
+/* `pids` has the runner of each slot, in a fixed order; 0 = none. */
 void usage_collect(struct usage *u, const pid_t *pids, size_t count);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #define HINTS_TIMEOUT_US (1 * US_PER_S)
-#define START_DEADLINE_FACTOR 2 /* × postgres.timeout_ms until PostgreSQL must have been there */
+#define START_DEADLINE_FACTOR 2 /* × postgres.timeout_ms: time for the first connection */
 
 /* ---- events of connections ---- */
 
@@ -33,7 +33,7 @@ static void on_pg_down(void *ctx, const struct err *why)
     struct worker *w = ctx;
     w->pg_down_why = *why;
     if (w->stage == WORKER_STARTING && why->status == STATUS_INVALID) {
-        worker_fail(w, DAEMON_USAGE, why->msg); /* conninfo itself is wrong */
+        worker_fail(w, DAEMON_USAGE, why->msg); /* the conninfo itself is wrong */
     } else if (complaint_due(&w->pg_complaint, clock_boot_us())) {
         log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
     }
@@ -73,9 +73,10 @@ static void on_news(void *ctx)
     beat_soon(ctx);
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
-/* In a turn of its own: what led here may be a callback of what is closed. */
+/* Runs in a turn of its own, because worker_close() may be called from a callback of what is closed
+ * here. */
 static void on_close_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
@@ -123,7 +124,7 @@ static void on_end_signal(uv_signal_t *handle, int signum)
     struct worker *w = handle->data;
     (void)signum;
     if (w->stage == WORKER_DRAINING) {
-        drain_begin(w, 0); /* a second one: now */
+        drain_begin(w, 0); /* on the second signal, stop at once */
     } else if (w->stage != WORKER_CLOSING) {
         drain_begin(w, w->config->worker.drain_us);
     }
@@ -158,7 +159,7 @@ void worker_take_asked(struct worker *w, const char *asked)
     }
 }
 
-/* For the next connections; the present ones stay open. */
+/* For new connections; open ones stay open. */
 static void take_redis_password(struct worker *w, const char *password)
 {
     struct err err = {0};
@@ -176,7 +177,7 @@ static void on_reload_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
     if (w->stage == WORKER_RUNNING) {
-        kinds_refresh(w); /* whatever comes of the configuration */
+        kinds_refresh(w); /* even if the configuration is refused */
     }
     const struct config *next =
         daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready.awaited_since_us == 0);
@@ -193,8 +194,8 @@ static void on_reload_due(uv_timer_t *timer)
     fetch_poke(w);
 }
 
-/* In a turn of its own, however many have come: libuv calls for signals until none is left, and
- * where they come faster than a configuration is read, nothing else would ever run. */
+/* Reloads in a turn of its own, once for any number of signals: libuv handles signals until none is
+ * left, and if they arrive faster than a configuration is read, nothing else would ever run. */
 static void on_reload_signal(uv_signal_t *handle, int signum)
 {
     struct worker *w = handle->data;
@@ -232,11 +233,11 @@ static enum status start_signals(struct worker *w, struct err *err)
     return STATUS_OK;
 }
 
-/* ---- the beginning ---- */
+/* ---- starting ---- */
 
 void worker_on_registered(struct worker *w)
 {
-    ready_await(w); /* before anything is published: log_nodes() goes by it */
+    ready_await(w); /* before anything is published: log_nodes() checks it */
     if (w->stage == WORKER_STARTING) {
         w->stage = WORKER_RUNNING;
         telemetry_publish(w->telemetry);
@@ -297,7 +298,7 @@ static enum status open_hints(struct worker *w, struct err *err)
 
 static void on_pg_notify(void *ctx, const char *channel, const char *payload)
 {
-    (void)channel; /* there is one */
+    (void)channel; /* there is only one */
     cancel_take_notify(ctx, payload);
 }
 
@@ -328,7 +329,7 @@ static enum status open_store(struct worker *w, struct err *err)
     return job_store_open(&store, &w->store, err);
 }
 
-/* Beside the running program, unless the configuration names another. */
+/* Finds claimd-runner beside the running program, unless the configuration names another path. */
 static enum status find_runner(struct worker *w, struct err *err)
 {
     if (w->config->worker.runner[0] != '\0') {
@@ -374,7 +375,7 @@ static enum status open_slots(struct worker *w, struct err *err)
     return STATUS_OK;
 }
 
-/* Right before a text of the metrics is made. */
+/* Called right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
     worker_metrics_collect(ctx);
@@ -443,7 +444,7 @@ static enum status find_plugin_owners(struct worker *w, struct err *err)
 
 typedef enum status open_step(struct worker *w, struct err *err);
 
-/* The slots come last: their runners start at once. */
+/* The slots come last because their runners start at once. */
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
@@ -489,7 +490,7 @@ void worker_fail(struct worker *w, int exit_code, const char *why)
 
 int worker_main(const struct config *config)
 {
-    static uv_loop_t loop; /* handles in closing point to it until the process ends */
+    static uv_loop_t loop; /* closing handles point to it until the process ends */
     struct err err = {0};
     struct worker *w = calloc(1, sizeof *w);
     if (w == NULL || uv_loop_init(&loop) != 0) {
@@ -503,11 +504,11 @@ int worker_main(const struct config *config)
     if (st != STATUS_OK) {
         log_error("start_failed", LOG_TEXT("err", err.msg));
         kinds_close(w);
-        free(w); /* handles of the loop die with the process */
+        free(w); /* the loop's handles end with the process */
         return daemon_start_exit(st);
     }
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    proc_end_children(); /* what the runners have left */
+    proc_end_children(); /* processes that the runners left behind */
     (void)uv_loop_close(&loop);
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker: pop → lock → claim → run → finish → release, every step batched by what gathers while
- * the one before is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks. The
- * parts share this record, and each has its header:
- *  - fetch.h: hints → leases
- *  - claim.h: leases → claimed jobs
- *  - taken_hints.h: hints of jobs that somebody has
- *  - sift.h: hints that lead nowhere
- *  - limits.h: jobs whose limit is reached
- *  - lengths.h: what may be claimed ahead
- *  - dispatch.h: claimed jobs → runners
- *  - run.h: ended runs → finishes → released leases
- *  - deadlines.h: danger, timeouts, lost leases
- *  - registration.h, beat.h: the worker's row
- *  - cancel.h: cancels of jobs that run here
- *  - live.h: what running jobs say of themselves
- *  - listen.h: the sets of hints that are asked
- *  - kinds.h: what is served
- *  - hint_return.h: hints that go back
- *  - ready.h: what /readyz says
- *  - spare.h: whether it has an idle slot for a job
- *  - orphans.h: what runners leave behind
- *  - drain.h: the end
+ * The worker: pop → lock → claim → run → finish → release. Every step is batched: a batch collects
+ * while the previous one is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks.
+ * The parts share this record, and each has its header:
+ * - fetch.h: hints → leases
+ * - claim.h: leases → claimed jobs
+ * - taken_hints.h: hints of jobs whose lock is held
+ * - sift.h: hints of jobs that no longer exist
+ * - limits.h: jobs whose limit is reached
+ * - lengths.h: what may be claimed ahead
+ * - dispatch.h: claimed jobs → runners
+ * - run.h: ended runs → finishes → released leases
+ * - deadlines.h: danger, timeouts, lost leases
+ * - registration.h, beat.h: the worker's row
+ * - cancel.h: cancels of jobs that run here
+ * - live.h: progress and checkpoints of running jobs
+ * - listen.h: the sets of hints that are popped
+ * - kinds.h: the kinds that are served
+ * - hint_return.h: hints that are put back
+ * - ready.h: readiness and /readyz
+ * - spare.h: whether a slot is idle
+ * - orphans.h: processes that runners leave behind
+ * - drain.h: the end
  *
- * worker.c opens all of it, hands signals and connections' events round, and closes it. */
+ * worker.c opens all parts, passes on signals and events of connections, and closes the parts. */
 #ifndef CLAIMD_WORKER_WORKER_H
 #define CLAIMD_WORKER_WORKER_H
 
@@ -66,12 +66,12 @@
 enum worker_stage {
     WORKER_STARTING, /* waits for PostgreSQL and for the first runner's kinds */
     WORKER_RUNNING,
-    WORKER_DRAINING, /* nothing new; what runs may end */
+    WORKER_DRAINING, /* takes no new jobs; running ones may end */
     WORKER_CLOSING   /* handles are closing; the loop ends by itself */
 };
 
 struct worker {
-    /* Handles that all parts use. */
+    /* Shared by all parts. */
     uv_loop_t *loop;
     const struct config *config;
     struct telemetry *telemetry;
@@ -81,15 +81,15 @@ struct worker {
     struct job_store *store;
     struct redlock_async *lock; /* NULL before the cluster is joined */
     struct hints *hints;
-    struct hints_popper *popper; /* NULL once nothing may arrive any more */
+    struct hints_popper *popper; /* NULL once no more hints may arrive */
     struct slot *slots[WORKER_SLOTS_MAX];
     size_t slot_count;
     struct jobs_in_hand jobs;
 
-    /* Where it stands. */
+    /* State of the worker. */
     enum worker_stage stage;
-    bool is_quiet;       /* it takes no new jobs: by SIGUSR1, or because … */
-    bool is_asked_quiet; /* … an operator asks for it, under this registration */
+    bool is_quiet;       /* takes no new jobs, because of SIGUSR1 or … */
+    bool is_asked_quiet; /* … an operator's request to this registration */
     int exit_code;
 
     /* The parts. */
@@ -113,13 +113,13 @@ struct worker {
     struct spare spare;
     struct drain drain;
 
-    /* worker.c's own. */
+    /* Private to worker.c. */
     int state_lock_fd;
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
-    int64_t start_deadline_us; /* until PostgreSQL must have been there */
-    int64_t orphans_at_us;     /* when they are looked for next */
-    struct err pg_down_why;    /* the last one */
+    int64_t start_deadline_us; /* PostgreSQL must be reached by then */
+    int64_t orphans_at_us;     /* when to look for orphans next */
+    struct err pg_down_why;    /* why it was last down */
     struct complaint pg_complaint;
     struct daemon_hints hints_said;
     struct daemon_quorum quorum_said;
@@ -130,23 +130,23 @@ struct worker {
 
 int worker_main(const struct config *config);
 
-/* A timer of one of the parts, with the worker as its data. */
+/* Initializes a timer of one of the parts, with the worker as its data. */
 enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
                               struct err *err) MUST_USE;
 
-/* The cluster is joined: connects to the lock nodes. */
+/* Connects to the lock nodes. Call when the cluster is joined. */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;
 
-/* There is a row: from now on jobs are taken. */
+/* Call when the worker has a row: from now on it takes jobs. */
 void worker_on_registered(struct worker *w);
 
-/* A worker that has waited too long for PostgreSQL, from its start on, fails. */
+/* Fails the worker if it has waited too long for PostgreSQL since its start. */
 void worker_check_started(struct worker *w, int64_t now_us);
 
-/* What an operator wants of it: "quiet", "drain", or "", which ends a "quiet". */
+/* Does what an operator asks for: "quiet", "drain", or "", which ends a "quiet". */
 void worker_take_asked(struct worker *w, const char *asked);
 
-/* It can't do its work, and says why. */
+/* Logs why the worker can't do its work, and closes it. */
 void worker_fail(struct worker *w, int exit_code, const char *why);
 void worker_close(struct worker *w);
 

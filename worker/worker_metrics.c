@@ -12,7 +12,7 @@ static const struct metric_family finished = {.name = "claimd_jobs_finished_tota
                                               .help = "Ends of jobs that PostgreSQL has accepted.",
                                               .type = METRIC_COUNTER,
                                               .labels = {"queue", "kind", "outcome"}};
-/* Fewer bounds than other durations have: there is one for each queue and kind. */
+/* Fewer bounds than for other durations, since there is a series for each queue and kind. */
 static const double waits[] = {0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 60, 300, 1800, 3600, 0};
 static const struct metric_family waited = {.name = "claimd_job_wait_seconds",
                                             .help = "From due to claimed, by PostgreSQL's clock.",
@@ -42,7 +42,7 @@ static const struct metric_family jobs = {.name = "claimd_worker_jobs",
                                           .type = METRIC_GAUGE,
                                           .labels = {"phase"}};
 
-/* Families without a label: one series each, kept at `offset`. */
+/* Families without a label: one series each, stored at `offset`. */
 static const struct single {
     struct metric_family family;
     size_t offset;
@@ -191,7 +191,7 @@ static struct kind_metrics *find_kind(struct worker_metrics *m, const char *queu
     return NULL;
 }
 
-/* Jobs come in runs of one kind. */
+/* Checks the last kind first, since jobs of one kind usually come in a row. */
 struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *queue,
                                          const char *kind)
 {

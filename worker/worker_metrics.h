@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the worker counts: all its names are in worker_metrics.c, and in docs/metrics.md. Whoever
- * decides something counts it there and then, through a series that was looked up before; what
- * libraries count, and what is only a state, is taken over when a text is made. Without a registry
- * nothing is counted. */
+ * The metrics of the worker; all names are in worker_metrics.c and in docs/metrics.md. Code that
+ * decides something counts it at once, through a series that was looked up before. What libraries
+ * count, and states, are copied when a text is made. Without a registry nothing is counted. */
 #ifndef CLAIMD_WORKER_WORKER_METRICS_H
 #define CLAIMD_WORKER_WORKER_METRICS_H
 
@@ -12,16 +11,16 @@
 #include "worker/jobs_in_hand.h"
 #include "worker/usage.h"
 
-#define WORKER_METRICS_KINDS_MAX 512     /* of its queues, served in its life; plugins may change */
-#define WORKER_METRICS_KIND_MORE "other" /* further ones, as in metrics/ */
+#define WORKER_METRICS_KINDS_MAX 512 /* served in its queues over its life; plugins may change */
+#define WORKER_METRICS_KIND_MORE "other" /* all further kinds, as in metrics/ */
 
 /* Why an id that was asked for was not claimed. */
 enum refusal {
-    REFUSED_HELD, /* by the nodes: somebody else has it */
+    REFUSED_HELD, /* by the nodes: another worker has it */
     REFUSED_SPLIT,
     REFUSED_NO_QUORUM,
     REFUSED_EXPIRED,
-    REFUSED_GONE, /* by PostgreSQL */
+    REFUSED_GONE, /* this and the following by PostgreSQL */
     REFUSED_LOCKED,
     REFUSED_UNSERVED,
     REFUSED_LIMITED,
@@ -29,14 +28,14 @@ enum refusal {
     REFUSAL_COUNT
 };
 
-/* Of one kind in one queue. */
+/* The series of one kind in one queue. */
 struct kind_metrics {
     char queue[JOB_NAME_MAX + 1];
     char kind[JOB_NAME_MAX + 1];
     struct metric *finished[FINISH_KIND_COUNT];
     struct metric *timeouts;
     struct metric *wait;
-    struct metric *run; /* this one and the next: all queues together */
+    struct metric *run; /* this and the next are shared by all queues */
     struct metric *attempts;
 };
 
@@ -68,7 +67,7 @@ struct worker_metrics {
     struct metric *runners_memory;
     struct usage usage;
 
-    struct kind_metrics kinds[WORKER_METRICS_KINDS_MAX]; /* those of which a job was claimed */
+    struct kind_metrics kinds[WORKER_METRICS_KINDS_MAX]; /* kinds of which a job was claimed */
     size_t kind_count;
     struct kind_metrics *last_kind;
 };
@@ -78,11 +77,11 @@ struct worker;
 void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
                          const struct config *config);
 
-/* The series of a kind that this worker serves, for its life. Never NULL. */
+/* Returns the series of a kind that this worker serves, valid for its life. Never NULL. */
 struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *queue,
                                          const char *kind);
 
-/* Takes over what others count, and states. */
+/* Copies states and the counts of libraries. */
 void worker_metrics_collect(struct worker *w);
 
 #endif

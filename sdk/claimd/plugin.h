@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimd plugin ABI 1. A plugin is a shared object that exports one data symbol, `claimd_plugin`;
- * it links nothing of claimd and includes nothing but this file. Handlers run in a process of their
+ * it links nothing of claimd and includes only this file. Handlers run in a process of their
  * own, one job at a time: a crash, a leak or an endless loop costs one attempt of one job.
  *
  *     static enum claimd_outcome greet(const struct claimd_context *job)
@@ -14,13 +14,14 @@
  *
  *     cc -shared -fPIC -o greet.so greet.c
  *
- * A handler runs in the directory `/`, as the worker's user, with an empty standard input. Of the
- * worker's environment it has only PATH, HOME, LANG, TZ and TMPDIR, where they are set. At its
- * timeout it is told to stop; its kind's grace_ms later (2 s) it is killed.
+ * A handler runs in the directory `/`, as the worker's user, with an empty standard input. From the
+ * worker's environment it gets only PATH, HOME, LANG, TZ and TMPDIR, if they are set. At its
+ * timeout it is asked to stop; if it still runs after its kind's grace_ms (2 s by default), it is
+ * killed.
  *
  * A job runs at least once: make effects safe to repeat (use `idempotency_key`, or check `fence` at
- * the target), or declare the kind `at_most_once`. Structs only grow at their end; `size` fields
- * tell how much of a struct is there. */
+ * the target), or declare the kind `at_most_once`. Structs only grow at their end; a `size` field
+ * gives the size of the struct that is really there. */
 #ifndef CLAIMD_PLUGIN_H
 #define CLAIMD_PLUGIN_H
 
@@ -40,10 +41,10 @@ extern "C" {
 #define CLAIMD_SNOOZE_MS_MIN 1000             /* a shorter snooze lasts this long */
 
 enum claimd_outcome {
-    CLAIMD_DONE = 1, /* completed; the result, if one was set, is kept */
+    CLAIMD_DONE = 1, /* completed; the result, if one was set, is stored */
     CLAIMD_RETRY,    /* failed: runs again after its backoff, or after claimd_retry()'s delay */
     CLAIMD_FAIL,     /* failed for good: discarded */
-    /* Since claimd 0.2; an older one fails the job for good. */
+    /* SNOOZE and CANCEL exist since claimd 0.2; an older one fails the job for good. */
     /* Not now: runs again after claimd_snooze()'s delay, and the attempt is not counted. For an
      * at_most_once kind this is RETRY. */
     CLAIMD_SNOOZE,
@@ -53,37 +54,37 @@ enum claimd_outcome {
 
 struct claimd_context;
 
-/* What the host offers; append-only. Strings that go in are copied. For the handler's own thread;
- * only should_stop and is_cancelled may be called from other threads. */
+/* The functions of the host; append-only. Strings that are passed in are copied. Call them from the
+ * handler's own thread; only should_stop and is_cancelled may be called from other threads. */
 struct claimd_host {
     size_t size;
-    /* 1 when the handler should end: shutdown, timeout, cancel, or the lease is in danger. The
-     * process is killed soon after; after a timeout, its kind's grace_ms later. At the same time a
-     * SIGTERM (without SA_RESTART) interrupts a blocking system call. */
+    /* Returns 1 when the handler should end: shutdown, timeout, cancel, or the lease is in danger.
+     * The process is killed soon after that, in the case of a timeout after its kind's grace_ms. A
+     * SIGTERM (without SA_RESTART) at the same time interrupts a blocking system call. */
     int (*should_stop)(const struct claimd_context *job);
     void (*log)(const struct claimd_context *job, const char *format, va_list args);
-    /* JSON text, at most 64 KiB with its exponents written out; 0, or −1 when too long. The last
-     * call counts. A result that is refused, here for its length or by PostgreSQL because it is not
-     * JSON, fails the job for good. */
+    /* Sets the result: JSON text, at most 64 KiB with its exponents written out. Returns 0, or −1
+     * if it is too long. The last call counts. If the result is refused, here because of its length
+     * or by PostgreSQL because it is not JSON, the job fails for good. */
     int (*set_result)(const struct claimd_context *job, const char *json, size_t len);
-    /* The reason for RETRY, FAIL, SNOOZE or CANCEL; retry_after_ms < 0, or more than
-     * CLAIMD_RETRY_AFTER_MS_MAX = the usual backoff. */
+    /* Sets the reason for RETRY, FAIL, SNOOZE or CANCEL. If retry_after_ms is negative or more than
+     * CLAIMD_RETRY_AFTER_MS_MAX, the usual backoff applies. */
     void (*set_error)(const struct claimd_context *job, long retry_after_ms, const char *format,
                       va_list args);
-    /* Since claimd 0.2. 1 when a cancel of this job was requested; should_stop returns 1 then, too.
-     * The process is killed its kind's grace_ms later. Of the outcomes that the handler may return
-     * then, only DONE counts. May be called from any thread. */
+    /* Since claimd 0.2. Returns 1 if a cancel of this job was requested; should_stop then returns 1
+     * as well. The process is killed after its kind's grace_ms. Unless the handler still returns
+     * DONE, the job ends as cancelled. May be called from any thread. */
     int (*is_cancelled)(const struct claimd_context *job);
-    /* The progress of the job: 0 to 100, and a text of at most 200 characters or NULL. 0, or −1
-     * when refused, which changes nothing. Shown to people; written at most once a second. */
+    /* Sets the progress of the job: 0 to 100, and a text of at most 200 characters or NULL. Returns
+     * 0, or −1 if refused, which changes nothing. For people; stored at most once a second. */
     int (*set_progress)(const struct claimd_context *job, int percent, const char *text);
-    /* Kept for the job's next attempt, in place of the last checkpoint: JSON text, at most 64 KiB
-     * with a space after each comma and colon. 0, or −1 when refused. Saved within about a second,
-     * and when the attempt ends, even by a crash. */
+    /* Stores a checkpoint for the job's next attempt, in place of the last one: JSON text, at most
+     * 64 KiB with a space after each comma and colon. Returns 0, or −1 if refused. Stored within
+     * about a second, and when the attempt ends, even by a crash. */
     int (*set_checkpoint)(const struct claimd_context *job, const char *json, size_t len);
 };
 
-/* Does this host have that member? */
+/* True if this host has that member. */
 #define CLAIMD_HOST_HAS(host, member) \
     ((host)->size >= offsetof(struct claimd_host, member) + sizeof((host)->member))
 
@@ -99,46 +100,46 @@ struct claimd_context {
     size_t args_len;
     int32_t attempt; /* 1 = first */
     int32_t max_attempts;
-    int64_t deadline_us;         /* CLOCK_BOOTTIME of the timeout, when should_stop returns 1 */
+    int64_t deadline_us;         /* CLOCK_BOOTTIME of the timeout: should_stop then returns 1 */
     const char *idempotency_key; /* "job:<id>", the same for all attempts */
     /* Since claimd 0.2; check `size` if your plugin may run with an older one. NULL = none. */
-    const char *checkpoint; /* what an earlier attempt has kept: JSON text */
+    const char *checkpoint; /* stored by an earlier attempt: JSON text */
     size_t checkpoint_len;
     const char *queue;
     const char *tags;      /* JSON: an array of strings */
-    const char *metadata;  /* JSON text; a job that follows a batch has "batch_id" in it */
+    const char *metadata;  /* JSON text; for a job that follows a batch, with "batch_id" */
     int32_t crashes;       /* before this attempt */
     int32_t generation;    /* how often an operator has run the finished job again */
     int64_t created_at_us; /* PostgreSQL's clock, since 1970 */
-    /* The jobs that this one has waited for, and what they found: a JSON array of objects
-     * {"id", "kind", "state", "result", "error"}, in the order of their ids; kind and state are
-     * null where a job's history has been dropped. The text `null` instead: it would be longer than
-     * 256 KiB, ask claimd.predecessors() in PostgreSQL. NULL: it came after no job. */
+    /* The jobs that this one has waited for, with their results: a JSON array of objects
+     * {"id", "kind", "state", "result", "error"}, sorted by id; kind and state are null if a job's
+     * history has been dropped. The text `null` means that the array would be longer than 256 KiB:
+     * call claimd.predecessors() in PostgreSQL. NULL: it waited for no job. */
     const char *predecessors;
     size_t predecessors_len;
 };
 
-/* It must return: to jump out of it or to end its thread fails the attempt, as a crash does. */
+/* Must return: jumping out of it or ending its thread fails the attempt, as a crash does. */
 typedef enum claimd_outcome claimd_handle_fn(const struct claimd_context *job);
 
 struct claimd_kind {
     const char *name; /* ^[a-z][a-z0-9_]*$, at most 64 characters; NULL ends the list */
     claimd_handle_fn *handle;
-    int64_t timeout_ms;   /* 0 = 30 minutes; then grace_ms to stop by itself */
+    int64_t timeout_ms;   /* 0 = 30 minutes; then it has grace_ms to stop */
     int32_t max_attempts; /* 0 = 25 */
     int32_t max_crashes;  /* 0 = 3 */
-    /* 1: started at most once; ends `discarded` (lost) when its outcome is unknown. */
+    /* 1: started at most once; ends as `discarded` (lost) if its outcome is unknown. */
     int32_t at_most_once;
     int32_t reserved;
     /* Since claimd 0.2. How long a failed attempt waits, up to 100 octets: "exponential:15s:1h",
      * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with or without a jitter at its end
      * ("~10%"). NULL = "exponential:15s:1h~10%". */
     const char *backoff;
-    /* 1: the end of the log is also kept for runs that completed, not only for the others. */
+    /* 1: the end of the log is also stored for runs that completed. */
     int32_t keep_log;
-    /* How long a handler has from the moment in which it is told to stop, by its timeout or a
-     * cancel, until it is killed; at most CLAIMD_GRACE_MS_MAX. 0 = lock.guard_ms (2 s). When the
-     * worker ends, its worker.drain_ms counts; when the lease is in danger, lock.guard_ms. */
+    /* How long a handler may run on after it was asked to stop, by its timeout or a cancel, before
+     * it is killed; at most CLAIMD_GRACE_MS_MAX. 0 = lock.guard_ms (2 s). If the worker ends, its
+     * worker.drain_ms counts instead; if the lease is in danger, lock.guard_ms. */
     int32_t grace_ms;
 };
 
@@ -149,11 +150,11 @@ struct claimd_plugin {
     uint32_t reserved;
     const char *name;
     const char *version;
-    /* Called once per process, before its first job; not 0 = the plugin is refused. May be NULL.
-     * Each plugin is first tried in a process that only loads it, so expect init and fini without
-     * jobs in between. */
+    /* Called once per process, before its first job; if it does not return 0, the plugin is
+     * refused. May be NULL. Each plugin is first tried in a process that only loads it, so expect
+     * calls of init and fini without jobs in between. */
     int (*init)(const struct claimd_host *host);
-    void (*fini)(void); /* before a regular end. May be NULL */
+    void (*fini)(void); /* called before a regular end; may be NULL */
     struct claimd_kind kinds[CLAIMD_KINDS_MAX];
 };
 
@@ -166,7 +167,7 @@ struct claimd_plugin {
 #define CLAIMD_PRINTF(format_index, first_arg)
 #endif
 
-/* Defines the symbol; fields that aren't named are 0, which means the default everywhere. */
+/* Defines the symbol; fields that are not named are 0, which always means the default. */
 #define CLAIMD_PLUGIN(...)                                                               \
     extern CLAIMD_EXPORT const struct claimd_plugin claimd_plugin;                       \
     const struct claimd_plugin claimd_plugin = {.abi = CLAIMD_ABI,                       \
@@ -206,7 +207,7 @@ static inline void claimd_log(const struct claimd_context *job, const char *form
     va_end(args);
 }
 
-/* Yields FAIL with a reason. */
+/* Returns FAIL with a reason. */
 CLAIMD_PRINTF(2, 3)
 static inline enum claimd_outcome claimd_fail(const struct claimd_context *job, const char *format,
                                               ...)
@@ -218,8 +219,8 @@ static inline enum claimd_outcome claimd_fail(const struct claimd_context *job, 
     return CLAIMD_FAIL;
 }
 
-/* Yields RETRY with a reason. retry_after_ms < 0 = the usual backoff. So is anything above
- * CLAIMD_RETRY_AFTER_MS_MAX, which must be a delay in the wrong unit; the reason says so. */
+/* Returns RETRY with a reason. retry_after_ms < 0 means the usual backoff. So does a value above
+ * CLAIMD_RETRY_AFTER_MS_MAX, which must be a delay in the wrong unit; the reason then says so. */
 CLAIMD_PRINTF(3, 4)
 static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
                                                long retry_after_ms, const char *format, ...)
@@ -231,9 +232,9 @@ static inline enum claimd_outcome claimd_retry(const struct claimd_context *job,
     return CLAIMD_RETRY;
 }
 
-/* Yields SNOOZE with a reason: the job is available again after delay_ms, at least
+/* Returns SNOOZE with a reason: the job is available again after delay_ms, at least
  * CLAIMD_SNOOZE_MS_MIN; a negative or too long delay is treated as in claimd_retry(). A job may
- * snooze as often as it likes. */
+ * snooze any number of times. */
 CLAIMD_PRINTF(3, 4)
 static inline enum claimd_outcome claimd_snooze(const struct claimd_context *job, long delay_ms,
                                                 const char *format, ...)
@@ -245,7 +246,7 @@ static inline enum claimd_outcome claimd_snooze(const struct claimd_context *job
     return CLAIMD_SNOOZE;
 }
 
-/* Yields CANCEL with a reason, which becomes the job's error. */
+/* Returns CANCEL with a reason, which becomes the job's error. */
 CLAIMD_PRINTF(2, 3)
 static inline enum claimd_outcome claimd_cancel(const struct claimd_context *job,
                                                 const char *format, ...)
@@ -257,7 +258,7 @@ static inline enum claimd_outcome claimd_cancel(const struct claimd_context *job
     return CLAIMD_CANCEL;
 }
 
-/* Sets the result (JSON text; NULL = none) and yields DONE, or FAIL when the result is too long:
+/* Sets the result (JSON text; NULL = none) and returns DONE, or FAIL if the result is too long:
  * `return claimd_done(job, "{}");` */
 static inline enum claimd_outcome claimd_done(const struct claimd_context *job, const char *json)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For handlers whose effect is in the same PostgreSQL database as claimd's jobs: the job completes
- * in the handler's own transaction, so that the effect happens exactly once
+ * For handlers whose effect is in the same PostgreSQL database as claimd's jobs: the handler
+ * completes the job in its own transaction, so that the effect happens exactly once
  * (docs/guide/effects.md). Needs libpq; plugin.h does not.
  *
  *     BEGIN; what the job is for; claimd_complete_in_tx(job, db, result); COMMIT
@@ -20,10 +20,10 @@
 extern "C" {
 #endif
 
-/* In an open transaction of `db`, whose user may execute claimd.complete_in_tx. `result` is JSON
- * text of at most 64 KiB; NULL = none. 1: the job is completed if the transaction commits. 0: roll
- * back, PQerrorMessage(db) says why; SQLSTATE CL001: another claim of the job is newer. Blocks as
- * long as `db` does: set timeouts on it. */
+/* Completes the job in an open transaction of `db`, whose user may execute claimd.complete_in_tx.
+ * `result` is JSON text of at most 64 KiB; NULL = none. Returns 1 if the commit will complete the
+ * job, 0 if the transaction must be rolled back; PQerrorMessage(db) then has the reason (SQLSTATE
+ * CL001: another claim of the job is newer). Blocks as long as `db` does: set timeouts on it. */
 static inline int claimd_complete_in_tx(const struct claimd_context *job, PGconn *db,
                                         const char *result)
 {

@@ -6,10 +6,10 @@
 #   claimd_progress 40 scaling
 #   claimd_result '{"width": 64}'
 #
-# Texts may have any characters; what is called JSON is passed on as it is. claimd_retry, claimd_snooze, claimd_fail and
-# claimd_cancel end the script.
+# Texts may have any characters; arguments called JSON are passed on unchanged. claimd_retry, claimd_snooze,
+# claimd_fail and claimd_cancel end the script.
 
-# A JSON string. What is no UTF-8 is left out, control characters become spaces.
+# Prints a JSON string. Bytes that are not UTF-8 are left out; control characters become spaces.
 claimd_string() {
     case $1 in
         *[!' '-~]* | *[\\\"]*)
@@ -34,7 +34,7 @@ claimd_progress() {
     claimd_say "{\"progress\": $1, \"text\": $(claimd_string "${2-}")}"
 }
 
-# claimd_checkpoint JSON: for the next attempt, which has it in $CLAIMD_CHECKPOINT
+# claimd_checkpoint JSON: for the next attempt, which gets it in $CLAIMD_CHECKPOINT
 claimd_checkpoint() {
     claimd_say "{\"checkpoint\": $1}"
 }
@@ -44,7 +44,7 @@ claimd_result() {
     claimd_say "{\"result\": $1}"
 }
 
-# claimd_retry [SECONDS] [WHY]: failed; whole seconds, or empty: its kind's backoff
+# claimd_retry [SECONDS] [WHY]: failed; whole seconds, or empty for its kind's backoff
 claimd_retry() {
     claimd_end retry "${1-}" "${2-}"
 }

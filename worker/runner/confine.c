@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first acts of a runner (INTERFACES rule 11, fault.J4, J6): whatever was inherited from the
- * worker and could harm it, or outlive it, is gone before a plugin is looked at. */
+ * The first steps of a runner (INTERFACES rule 11, fault.J4, J6): before it looks at a plugin, it
+ * gives up whatever it inherited that could harm the worker, and makes sure that it does not
+ * outlive the worker. */
 #include "base/bug.h"
 #include "worker/runner/runner.h"
 #include "worker/runner_env.h"
@@ -24,7 +25,7 @@ static enum status tie_to_parent(pid_t parent, struct err *err)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
         return err_fail_sys(err, STATUS_INTERNAL, errno, "PR_SET_PDEATHSIG");
     }
-    if (getppid() != parent) { /* it died before the signal was asked for */
+    if (getppid() != parent) { /* it died before the signal was requested */
         return err_fail(err, STATUS_UNAVAILABLE, "parent is process %d, wanted %d", (int)getppid(),
                         (int)parent);
     }
@@ -43,7 +44,8 @@ static void reset_signals(void)
 {
     const struct sigaction by_default = {.sa_handler = SIG_DFL};
     for (int number = 1; number <= SIGRTMAX; number++) {
-        (void)sigaction(number, &by_default, NULL); /* KILL, STOP and libc's own refuse: fine */
+        (void)sigaction(number, &by_default,
+                        NULL); /* KILL, STOP and libc's own signals refuse, which is fine */
     }
     sigset_t none;
     (void)sigemptyset(&none);
@@ -83,7 +85,7 @@ static enum status give_up_powers(struct err *err)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return err_fail_sys(err, STATUS_INTERNAL, errno, "PR_SET_NO_NEW_PRIVS");
     }
-    /* A daemon that a handler leaves behind becomes our child, so that it can be found and ended
+    /* A daemon that a handler leaves behind becomes a child of the runner, which finds and ends it
      * (fault.G4). */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         return err_fail_sys(err, STATUS_INTERNAL, errno, "PR_SET_CHILD_SUBREAPER");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Is a file a whole shared object of this machine? dlopen() maps what the headers promise, so a
- * truncated file would end the process with SIGBUS instead of an error (fault.G6). */
+ * Checks that a file is a complete shared object for this machine. dlopen() maps what the headers
+ * promise, so a truncated file would end the process with SIGBUS instead of an error (fault.G6). */
 #include "worker/runner/plugin_file.h"
 
 #include <elf.h>
@@ -9,7 +9,8 @@
 
 #define PROGRAM_HEADERS_MAX 128
 
-/* Our own header as the linker mapped it: its class, byte order and machine are the wanted ones. */
+/* The header of this program as the linker mapped it: it has the wanted class, byte order and
+ * machine. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((__visibility__("hidden")));
 
 static enum status read_at(int fd, void *ret_bytes, size_t len, int64_t offset, struct err *err)

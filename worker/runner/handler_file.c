@@ -28,7 +28,7 @@ static const char *const KIND_KEYS[] = {"timeout",      "max_attempts", "max_cra
 
 /* ---- mistakes ---- */
 
-/* What follows a mistake is read as well where all of them are wanted. */
+/* If all mistakes are wanted, reports this one and clears it, so that reading continues. */
 static enum status note(const struct handler_file *h, enum status st, struct err *err)
 {
     if (st != STATUS_INVALID || h->mistakes == NULL) {
@@ -302,7 +302,7 @@ static enum status read_cwd(struct handler_file *h, struct err *err)
     return st;
 }
 
-/* The length of "{name}" at the text's begin; 0 = it is none. */
+/* Returns the length of "{name}" at the beginning of the text; 0 = the text does not begin so. */
 static size_t braces(const char *text)
 {
     size_t len = text[0] == '{' ? 1 : 0;
@@ -338,7 +338,8 @@ static enum status check_executable(const char *path, struct err *err)
     return STATUS_OK;
 }
 
-/* What the kernel runs in a script's place. A script that can't be read has none for us. */
+/* Checks the program that the kernel runs for a script. A script that can't be read is not
+ * checked. */
 static enum status check_interpreter(const char *path, struct err *err)
 {
     char line[256] = "";
@@ -369,7 +370,7 @@ static enum status check_program(const char *path, struct err *err)
     return check_interpreter(path, err);
 }
 
-/* A script is an argument of its interpreter. */
+/* Also checks arguments, since a script is an argument of its interpreter. */
 static enum status check_writable(const char *path, struct err *err)
 {
     struct stat s;
@@ -379,7 +380,7 @@ static enum status check_writable(const char *path, struct err *err)
     return STATUS_OK;
 }
 
-/* In the program itself nothing is filled in. */
+/* Args can't be filled into the program's own path. */
 static enum status check_braces(const struct handler_file *h, struct err *err)
 {
     enum handler_piece piece = HANDLER_OCTET;
@@ -409,7 +410,8 @@ enum status handler_file_check_command(const struct handler_file *h, struct err 
 
 /* ---- the file ---- */
 
-/* Of the text, and of the files that it names: another one in their place is another version. */
+/* Hashes the text and the identity of the files that it names: a replaced file makes another
+ * version. */
 static void set_version(struct handler_file *h, const char *text, size_t len)
 {
     uint32_t of_text = hash_bytes(text, len);
@@ -477,7 +479,7 @@ static enum status check_keys(struct handler_file *h, struct err *err)
     const char *key = NULL;
     json_t *value = NULL;
     const json_t *schema = json_object_get(h->root, "$schema");
-    const char *name = NULL; /* for editors alone */
+    const char *name = NULL; /* not used: it is for editors */
     enum status st = STATUS_OK;
     if (schema != NULL) {
         st = note(h, handler_get_text(schema, "$schema", &name, err), err);
@@ -504,7 +506,7 @@ static enum status read_parts(struct handler_file *h, struct err *err)
         }
     }
     if (h->kinds[0].name == NULL || h->argv[0] == NULL) {
-        return STATUS_OK; /* as noted */
+        return STATUS_OK; /* the mistake was reported */
     }
     enum status st = plugin_kinds_accept(h->kinds, err);
     if (st != STATUS_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One file of worker.handlers: which program serves which kinds, and how it is started
- * (config/handlers.schema.json). Static checks only: nothing is started here. */
+ * Reads a file of worker.handlers: which program serves which kinds, and how it is started
+ * (config/handlers.schema.json). Checks are static: nothing is started here. */
 #ifndef CLAIMD_WORKER_RUNNER_HANDLER_FILE_H
 #define CLAIMD_WORKER_RUNNER_HANDLER_FILE_H
 
@@ -14,62 +14,62 @@
 
 #define HANDLER_ARGS_MAX 256
 #define HANDLER_ENV_MAX 64
-#define HANDLER_START_MS_MAX 600000 /* of start_timeout */
+#define HANDLER_START_MS_MAX 600000 /* limit of start_timeout */
 
-/* Of files that are to be mended: `found` is called with each mistake's place in the file and what
- * is allowed, and reading goes on behind it. */
+/* Collects all mistakes of a file: `found` is called for each with its place in the file and what
+ * is allowed, and reading continues after it. */
 struct handler_mistakes {
     void (*found)(void *ctx, const char *text);
     void *ctx;
     size_t count;
 };
 
-/* Texts are of `root`. */
+/* Texts are borrowed from `root`. */
 struct handler_file {
     char file[RUNNER_FILE_SIZE];
-    char name[JOB_NAME_MAX + 1]; /* the file's, without .json */
-    char version[20];            /* changes with the file, and with the program's files */
+    char name[JOB_NAME_MAX + 1]; /* name of the file without .json */
+    char version[20];            /* changes with this file and the program's files */
     json_t *root;
-    const char *argv[HANDLER_ARGS_MAX + 1]; /* NULL-ended */
+    const char *argv[HANDLER_ARGS_MAX + 1]; /* ends with NULL */
     const char *env[HANDLER_ENV_MAX][2];    /* name, value */
     size_t env_count;
     const char *cwd;
     int64_t start_timeout_us;
-    bool is_once;                               /* mode: a process for each job */
-    bool result_is_last_line;                   /* once: of stdout */
-    int64_t cpu_seconds;                        /* once: RLIMIT_CPU; 0 = no limit */
-    enum claimd_outcome exit_codes[256];        /* once */
-    int64_t memory;                             /* octets of RLIMIT_DATA; 0 = no limit */
-    int64_t open_files;                         /* 0 = as the worker */
-    struct claimd_kind kinds[CLAIMD_KINDS_MAX]; /* without `handle`; an unnamed one ends them */
-    struct handler_mistakes *mistakes;          /* while it is read */
+    bool is_once;                        /* mode "once": a process for each job */
+    bool result_is_last_line;            /* once: the last line of stdout */
+    int64_t cpu_seconds;                 /* once: RLIMIT_CPU; 0 = no limit */
+    enum claimd_outcome exit_codes[256]; /* once: by exit code */
+    int64_t memory;                      /* RLIMIT_DATA in octets; 0 = no limit */
+    int64_t open_files;                  /* 0 = the worker's limit */
+    struct claimd_kind
+        kinds[CLAIMD_KINDS_MAX];       /* without `handle`; an unnamed kind ends the list */
+    struct handler_mistakes *mistakes; /* set while the file is read */
 };
 
-/* Does a folder's entry of this name count? */
+/* True if a folder's entry of this name is a handler file. */
 bool handler_file_is_one(const char *file);
 
-/* INVALID: what is wrong, with its place in the file and what is allowed. With `mistakes` (may be
- * NULL) these get all that is wrong, *err nothing, and what is right is in *ret, for as far as the
- * file can be read. Release *ret whatever the status. */
+/* INVALID: *err says what is wrong, where it is in the file, and what is allowed. With `mistakes`
+ * (may be NULL), these get every mistake, *err stays empty, and *ret has the valid parts, as far as
+ * the file can be read. Release *ret whatever the status. */
 enum status handler_file_read(int fd, const char *file, const struct plugin_owners *owners,
                               struct handler_mistakes *mistakes, struct handler_file *ret,
                               struct err *err) MUST_USE;
 void handler_file_release(struct handler_file *h);
 
-/* Beside those that were read before: INVALID as plugin_names_check(); LIMIT: they are
- * PLUGINS_MAX already. */
+/* Checks its names against the plugins and programs that were read before. INVALID: as
+ * plugin_names_check(); LIMIT: there are PLUGINS_MAX already. */
 enum status handler_file_check_names(const struct handler_file *h,
                                      const struct claimd_plugin *others, size_t count,
                                      struct err *err) MUST_USE;
 
-/* Can its program be started, as far as its files tell? INVALID. */
+/* Checks whether its program can be started, as far as the files show. INVALID. */
 enum status handler_file_check_command(const struct handler_file *h, struct err *err) MUST_USE;
 
-/* What stands at a place of an argument, once: an octet, "{name}" for a job's arg, or "{{name}}"
- * for
- * "{name}" itself. */
+/* What an argument may contain at a place: an octet, "{name}" for one of the job's args, or
+ * "{{name}}" for the literal "{name}". */
 enum handler_piece { HANDLER_OCTET, HANDLER_ARG, HANDLER_BRACES };
-/* Its size there; the text does not end at this place. */
+/* Returns its size there. The text must not end at this place. */
 size_t handler_piece(const char *at, enum handler_piece *ret);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One value of a handler file. INVALID, with its place and what is allowed; *ret stays then. */
+ * Reads one value of a handler file. INVALID: *err names its place and what is allowed, and *ret is
+ * unchanged. */
 #ifndef CLAIMD_WORKER_RUNNER_HANDLER_VALUE_H
 #define CLAIMD_WORKER_RUNNER_HANDLER_VALUE_H
 
@@ -9,7 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* NULL ends a list of keys. */
+/* Lists of keys end with NULL. */
 bool handler_key_is_one(const char *const *list, const char *key);
 enum status handler_key_refuse(const char *place, const char *key, const char *const *allowed,
                                struct err *err) MUST_USE;

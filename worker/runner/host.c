@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #define RETRY_AFTER_MS_MAX ((long long)(JOB_DELAY_US_MAX / US_PER_MS))
-#define KEY_SIZE 32 /* "job:" and a number */
+#define KEY_SIZE 32 /* for "job:" and a number */
 
 static struct run *run_of(const struct claimd_context *job)
 {
@@ -51,9 +51,9 @@ static int host_set_progress(const struct claimd_context *job, int percent, cons
     return 0;
 }
 
-#define NUMERIC_EXPONENT_MAX 131072 /* beyond it PostgreSQL refuses a number, and says so */
+#define NUMERIC_EXPONENT_MAX 131072 /* larger ones are refused by PostgreSQL, with an error */
 
-/* The exponent behind json[at], an 'e' of a number: so many digits it stands for. */
+/* Returns how many digits the exponent after json[at], the 'e' of a number, stands for. */
 static size_t exponent_digits(const char *json, size_t len, size_t at)
 {
     size_t digits = 0;
@@ -65,10 +65,10 @@ static size_t exponent_digits(const char *json, size_t len, size_t at)
     return digits <= NUMERIC_EXPONENT_MAX ? digits : 0;
 }
 
-/* How much longer PostgreSQL writes the JSON. */
+/* How much longer the JSON becomes when PostgreSQL writes it. */
 struct json_growth {
-    size_t spaces;    /* one behind each comma and colon, without those that are there */
-    size_t exponents; /* written out */
+    size_t spaces;    /* one after each comma and colon that has none yet */
+    size_t exponents; /* digits of numbers that are written out */
 };
 
 static struct json_growth growth_of(const char *json, size_t len)
@@ -108,7 +108,7 @@ static int host_set_checkpoint(const struct claimd_context *job, const char *jso
     return 0;
 }
 
-/* Returns the length of what was written, cut where it did not fit. */
+/* Returns the length of the text, which is cut if it does not fit. */
 static size_t format_into(char *ret_text, size_t size, const char *format, va_list args)
     __attribute__((__format__(__printf__, 3, 0)));
 static size_t format_into(char *ret_text, size_t size, const char *format, va_list args)
@@ -160,7 +160,7 @@ static void host_set_error(const struct claimd_context *job, long retry_after_ms
     size_t len = 0;
     run->retry_after_us = -1;
     bool is_too_long = retry_after_ms > RETRY_AFTER_MS_MAX && !SEEDED_BUG(17);
-    if (is_too_long) { /* a wrong unit, most likely: no job sleeps for it */
+    if (is_too_long) { /* most likely a wrong unit: no job sleeps that long */
         len = (size_t)snprintf(run->error, sizeof run->error,
                                "retry after %ld ms is more than %lld (366 days), the usual backoff "
                                "is used: ",
@@ -228,7 +228,8 @@ static void fill_result(struct run *run, const struct job_frame *job, uint8_t ou
     set_log_tail(run, ret);
 }
 
-/* Once it has started, such a job is never given back (INTERFACES rule 3): its attempt says why. */
+/* A job of such a kind is never given back once it has started (INTERFACES rule 3); the error says
+ * why. */
 static enum claimd_outcome charge_snooze(struct run *run)
 {
     static const char why[] = "charged, a job of an at_most_once kind can't snooze: ";
@@ -249,7 +250,7 @@ static enum claimd_outcome judge_outcome(struct run *run, const struct claimd_ki
         return CLAIMD_FAIL;
     }
     if (outcome == CLAIMD_DONE &&
-        run->too_long_len > 0) { /* it did not look at what set_result() returned */
+        run->too_long_len > 0) { /* the handler ignored the return value of set_result() */
         run->error_len = (size_t)snprintf(run->error, sizeof run->error,
                                           "result refused: %zu bytes, at most %zu",
                                           run->too_long_len, sizeof run->result);
@@ -261,7 +262,7 @@ static enum claimd_outcome judge_outcome(struct run *run, const struct claimd_ki
     return outcome;
 }
 
-/* Texts of a job beside its args; NULL where there is none. */
+/* Texts of a job besides its args; NULL = none. */
 struct told {
     const char *queue;
     const char *tags;
@@ -270,7 +271,7 @@ struct told {
     const char *predecessors;
 };
 
-/* The buffer has room already: what was kept stays where it is. */
+/* The buffer must have room already, so that texts kept earlier do not move. */
 static const char *keep(struct buf *b, const char *text, size_t len)
 {
     if (len == 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a handler sees of the world, and one run of it: context in; outcome, result, error and log
- * tail out, all bounded. */
+ * The functions that a handler can call, and a single run of it: a context goes in; outcome,
+ * result, error and log tail come out, all bounded. */
 #ifndef CLAIMD_WORKER_RUNNER_HOST_H
 #define CLAIMD_WORKER_RUNNER_HOST_H
 
@@ -11,14 +11,14 @@
 
 extern const struct claimd_host HOST;
 
-/* Everything of one run; reused from job to job. Zero value = ready, given a page. */
+/* The state of one run, reused from job to job. The zero value is ready for run_init(). */
 struct run {
     struct runner_page *page;
-    struct buf args; /* a copy with a NUL behind it */
-    struct buf more; /* copies of the other texts, each with a NUL */
+    struct buf args; /* a copy, followed by a NUL */
+    struct buf more; /* copies of the other texts, each followed by a NUL */
     int64_t retry_after_us;
     size_t result_len;
-    size_t too_long_len; /* of the last result, where it was refused; else 0 */
+    size_t too_long_len; /* length of the last result if it was refused; otherwise 0 */
     size_t error_len;
     char kind[JOB_NAME_MAX + 1];
     char result[JOB_RESULT_MAX];
@@ -28,13 +28,13 @@ struct run {
 
 void run_init(struct run *run, struct runner_page *page);
 
-/* Calls the handler in this process, once it has swapped the job's place in the page. Texts of *ret
- * are borrowed from *run until the next call. NOMEM, NOT_FOUND (the worker has taken it back): it
- * was not called. */
+/* Swaps the job's place in the page, then calls the handler in this process. Texts of *ret are
+ * borrowed from *run until the next call. NOMEM, NOT_FOUND (the worker has taken the job back): the
+ * handler was not called. */
 enum status run_job(struct run *run, const struct claimd_kind *kind, const struct job_frame *job,
                     _Atomic int64_t *place, struct result_frame *ret, struct err *err) MUST_USE;
 
-/* The answer to a job whose kind nobody here serves. */
+/* Fills in the answer to a job whose kind this runner does not serve. */
 void run_refuse(struct run *run, const struct job_frame *job, struct result_frame *ret);
 
 /* Adds a line to the log tail of the run that has just ended. */

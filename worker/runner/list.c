@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimd-runner --list`: what the plugins of a folder serve, and why files are refused, as a
- * runner would find it: a file that would end one is named too. */
+ * `claimd-runner --list`: prints what the plugins of a folder serve and why files are refused, as a
+ * runner would find it, including files that would end the runner. */
 #include "base/clock.h"
 #include "worker/runner/runner.h"
 
@@ -14,12 +14,12 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* Without getting on: trials end after 5 s by themselves. */
+/* The longest time without progress; trials of files end after 5 s by themselves. */
 #define TRIAL_US (7 * US_PER_S)
 #define LOAD_US (3 * US_PER_S)
 #define LOOK_EVERY_MS 50
 
-/* Files that ended a child, and how. */
+/* Files that ended a child, with the reasons. */
 struct culprits {
     char files[PLUGINS_MAX][RUNNER_FILE_SIZE];
     char reasons[PLUGINS_MAX][96];
@@ -53,7 +53,8 @@ static _Noreturn void run_child(const struct plugin_set_options *options)
     _exit(st == STATUS_OK ? 0 : 1);
 }
 
-/* Its wait status; killed when it did not get on for as long as a step may take. */
+/* Returns the child's wait status. Kills a child that makes no progress for longer than a step may
+ * take. */
 static int wait_for(pid_t child, struct runner_page *page, bool *ret_late)
 {
     autoclose int pidfd = pidfd_open(child, 0);
@@ -99,7 +100,7 @@ static void blame(struct culprits *c, struct plugin_set_options *options,
     options->without_count++;
 }
 
-/* Descriptors 3 to 6 are taken in this mode too, so that the layout is always the same. */
+/* Occupies descriptors 3 to 6 in this mode too, so that the layout is always the same. */
 static enum status take_descriptors(struct err *err)
 {
     for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_LAST; fd++) {

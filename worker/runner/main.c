@@ -34,7 +34,7 @@ static const char USAGE[] =
 static _Noreturn void leave(int code)
 {
     (void)fflush(stdout);
-    _exit(code); /* no atexit hooks or destructors of plugins: fini was their chance */
+    _exit(code); /* no atexit hooks or destructors of plugins: they had fini */
 }
 
 static _Noreturn void refuse(const char *option, const struct err *err)

@@ -14,13 +14,13 @@
 #include <stdio_ext.h>
 #include <sys/stat.h>
 
-/* One per process: it outlives every frame. */
+/* There is one per process; it outlives every stack frame. */
 static struct {
     pthread_mutex_t mutex;
     struct run_output from;
 } output = {.mutex = PTHREAD_MUTEX_INITIALIZER, .from = {.fd = RUNNER_FD_OUTPUT}};
 
-/* `arg`: posted once the thread has started and holds nothing any more. */
+/* `arg`: a semaphore, posted when the thread has started and holds no lock. */
 static void *run(void *arg)
 {
     struct pollfd p = {.fd = RUNNER_FD_OUTPUT, .events = POLLIN};
@@ -33,9 +33,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Around each fork, of the trial of a plugin or of a handler: whatever the reader holds while it
- * works (of the log, of malloc) would be held in the child for ever. Outside of the mutex it only
- * polls. */
+/* Called around each fork, whether for a trial of a plugin or by a handler: a lock that the reader
+ * holds while it works (of the log, of malloc) would stay locked in the child for ever. Without the
+ * mutex, the reader only polls. */
 static void before_fork(void)
 {
     (void)pthread_mutex_lock(&output.mutex);
@@ -46,8 +46,8 @@ static void after_fork(void)
     (void)pthread_mutex_unlock(&output.mutex);
 }
 
-/* O_NONBLOCK on a description of our own, where that can be had (docs/decisions/0010): the reader
- * may stop between a look and a write. */
+/* Sets O_NONBLOCK on a file description of the runner's own, if it can get one
+ * (docs/decisions/0010): the reader of the log may stop between the check and a write. */
 static void stop_waiting_for_reader(void)
 {
     struct stat st;
@@ -69,12 +69,13 @@ enum status output_start(struct runner_page *page, struct err *err)
     output.from.page = page;
     stop_waiting_for_reader();
     log_to(RUNNER_FD_LOG);
-    /* A writer that stays: without any, which is what a handler that closes 1 and 2 would leave,
-     * poll() would return at once, for ever. */
+    /* Keeps one writer open. If there were none, as after a handler has closed 1 and 2, poll()
+     * would always return at once. */
     (void)fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, RUNNER_FD_LAST + 1);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals go to the handler */
+    (void)pthread_sigmask(SIG_SETMASK, &all,
+                          &before); /* inherited by the thread: signals go to the handler */
     int rc = pthread_atfork(before_fork, after_fork, after_fork);
     (void)sem_init(&has_started, 0, 0);
     rc = rc != 0 ? rc : pthread_create(&thread, NULL, run, &has_started);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread that reads what handlers print (worker/run_output.h), so that no handler waits for the
- * reader of the log, and whose is what: what is printed during a run is the run's. */
+ * The thread that reads the output of handlers (worker/run_output.h), so that no handler waits for
+ * the reader of the log. Output belongs to the run during which it is printed. */
 #ifndef CLAIMD_WORKER_RUNNER_OUTPUT_H
 #define CLAIMD_WORKER_RUNNER_OUTPUT_H
 
 #include "worker/run_output.h"
 
-/* Before plugins are loaded. From here on stdout is line-buffered, and the log goes to
+/* Call before plugins are loaded. From then on, stdout is line-buffered, and the log goes to
  * RUNNER_FD_LOG. */
 enum status output_start(struct runner_page *page, struct err *err) MUST_USE;
 
-/* Around a handler. The second takes what is still in the pipe. */
+/* Call before and after a handler. output_end() takes what is still in the pipe. */
 void output_begin(int64_t job);
 void output_end(void);
 

@@ -9,8 +9,8 @@
 
 #define PLUGIN_SYMBOL "claimd_plugin"
 
-/* Of ABI 1 as it was first: these never change. Of a longer struct what this host knows is read, of
- * a shorter one the rest is 0. */
+/* The sizes in the first version of ABI 1; they never change. The host reads as much of a longer
+ * struct as it knows; in a shorter one, the missing fields are 0. */
 #define KIND_SIZE_MIN ((size_t)40)
 #define PLUGIN_SIZE_MIN (offsetof(struct claimd_plugin, kinds) + KIND_SIZE_MIN * CLAIMD_KINDS_MAX)
 #define SIZE_SANE_MAX ((uint32_t)1 << 20)
@@ -25,7 +25,7 @@ enum status plugin_file_check(int fd, const struct plugin_owners *owners, struct
     return elf_check(fd, size, err);
 }
 
-/* The data symbol and how many bytes the file gave it, so that nothing behind it is read. */
+/* Finds the data symbol and its size in the file, so that nothing behind it is read. */
 static enum status find_symbol(void *library, const char **ret_symbol, size_t *ret_size,
                                struct err *err)
 {
@@ -99,7 +99,8 @@ static enum status check_kinds(struct claimd_plugin *p, struct err *err)
     return st;
 }
 
-/* The fields up to `kinds`, then the kinds by the stride that the plugin was built with. */
+/* Copies the fields up to `kinds`, then the kinds with the stride that the plugin was built
+ * with. */
 static void copy_plugin(struct claimd_plugin *ret, const char *symbol)
 {
     memcpy(ret, symbol, offsetof(struct claimd_plugin, kinds));

@@ -15,8 +15,8 @@
 #define PROBE_TIMEOUT_US (5 * US_PER_S)
 #define RUNNING_MAX 16
 
-/* What the child says: its names, then one of these, a refusal followed by its text. The pipe holds
- * all of it. */
+/* The message of a child: its names, then one of these; a refusal is followed by its text. The pipe
+ * has room for all of it. */
 #define SAYS_OK 'y'
 #define SAYS_NO 'n'
 #define SAYING_MAX (sizeof(struct plugin_names) + 1 + ERR_TEXT_MAX)
@@ -66,7 +66,7 @@ static enum status try_out(int fd, const struct claimd_host *host, int out, stru
 static _Noreturn void run_child(int fd, const struct claimd_host *host, int out)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* Nothing that a constructor does may reach the worker. */
+    /* Keeps constructors from writing to the worker. */
     (void)close_range(RUNNER_FD_FRAMES, RUNNER_FD_LAST, 0);
     struct err err = {0};
     enum status st = try_out(fd, host, out, &err);
@@ -154,7 +154,7 @@ static void finish(struct plugin_trial *t, bool is_late)
     t->is_running = false;
 }
 
-/* Waits for the end of one of them, or for the first deadline; returns how many are over. */
+/* Waits until one of them has ended, or for the first deadline. Returns how many are over. */
 static size_t finish_some(struct plugin_trial *trials, size_t count)
 {
     struct pollfd polled[RUNNING_MAX];
@@ -172,7 +172,7 @@ static size_t finish_some(struct plugin_trial *trials, size_t count)
     }
     int wait_ms = wait_us <= 0 ? 0 : (int)(wait_us / US_PER_MS) + 1;
     if (poll(polled, n, wait_ms) < 0) {
-        return 0; /* EINTR; a lasting failure ends by the deadlines */
+        return 0; /* EINTR; if poll() keeps failing, the deadlines end the trials */
     }
     size_t over = 0;
     now_us = clock_boot_us();

@@ -132,7 +132,7 @@ static enum status check_number(const char *kind, const char *field, int64_t val
     return STATUS_OK;
 }
 
-/* Checks a kind and fills its defaults in. */
+/* Checks a kind and fills in its defaults. */
 static enum status accept_kind(struct claimd_kind *k, struct err *err)
 {
     enum status st = job_kind_check(k->name, err);
@@ -191,7 +191,7 @@ enum status plugin_kinds_accept(struct claimd_kind *kinds, struct err *err)
     return STATUS_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- names ---- */
 
 enum status plugin_names_check(const struct plugin_names *names, const struct claimd_plugin *others,
                                size_t count, struct err *err)

@@ -30,7 +30,7 @@ static enum status refuse(struct plugin_set *set, const char *file, const char *
 
 /* ---- one file ---- */
 
-/* From here on the descriptor stays open: see plugin_file.h. */
+/* Keeps the descriptor open from now on: see plugin_file.h. */
 static enum status load(struct plugin_set *set, int fd, struct err *err)
 {
     struct claimd_plugin plugin;
@@ -72,7 +72,7 @@ static enum status open_file(const struct plugin_set *set, int directory, const 
     return STATUS_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- plugins ---- */
 
 static int is_plugin_file(const struct dirent *entry)
 {
@@ -87,10 +87,10 @@ static int is_handler_file(const struct dirent *entry)
 
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
-    return strcmp((*a)->d_name, (*b)->d_name); /* bytes, whatever the locale */
+    return strcmp((*a)->d_name, (*b)->d_name); /* by bytes, whatever the locale */
 }
 
-/* Files to try out, in the order of their names. */
+/* Files to try, sorted by name. */
 struct trials {
     struct plugin_trial list[PLUGINS_MAX];
     char files[PLUGINS_MAX][NAME_MAX + 1];
@@ -113,7 +113,7 @@ static enum status add_trial(const struct plugin_set *set, struct trials *trials
     return STATUS_OK;
 }
 
-/* PLUGINS_MAX: it isn't. */
+/* Returns the file's index in `without`; PLUGINS_MAX = it is not left out. */
 static size_t left_out(const struct plugin_set_options *options, const char *file)
 {
     size_t i = 0;
@@ -174,8 +174,8 @@ static enum status judge(const struct plugin_set *set, const struct plugin_trial
     return STATUS_OK;
 }
 
-/* One after the other: the first in the order of names has its kinds, and what ends this process
- * can be named. */
+/* Loads the files one after the other: a kind belongs to the first file by name that has it, and a
+ * file that ends this process can be named. */
 static enum status load_trials(struct plugin_set *set, struct trials *trials,
                                struct runner_page *page, struct err *err)
 {
@@ -290,7 +290,7 @@ const struct claimd_kind *plugin_set_doubtful(struct plugin_set *set)
     return NULL;
 }
 
-/* ---- both ---- */
+/* ---- plugins and programs ---- */
 
 typedef enum status load_fn(struct plugin_set *set, int directory, struct err *err);
 

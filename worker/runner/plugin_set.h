@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugins of one directory: which kinds they serve, and why the other files don't. A bad file
- * is refused with a reason and never stops the others. */
+ * The plugins and programs of a runner: the kinds that they serve, and why other files are refused.
+ * A bad file is refused with a reason and never stops the others. */
 #ifndef CLAIMD_WORKER_RUNNER_PLUGIN_SET_H
 #define CLAIMD_WORKER_RUNNER_PLUGIN_SET_H
 
@@ -13,10 +13,10 @@
 #include <jansson.h>
 
 struct plugin_set {
-    struct claimd_plugin *plugins; /* PLUGINS_MAX of them */
+    struct claimd_plugin *plugins; /* room for PLUGINS_MAX */
     size_t count;
     const struct plugin_set_options *options;
-    size_t doubtful_next; /* of options->doubtful */
+    size_t doubtful_next; /* index into options->doubtful */
     json_t *refused;      /* [{"file", "reason"}] */
     struct plugin_owners owners;
 };
@@ -24,36 +24,36 @@ struct plugin_set {
 struct plugin_set_options {
     const char *directory;
     struct plugin_owners owners;
-    /* Files that are passed over: they ended an earlier runner, and the worker has said so. */
+    /* Files to skip: they ended an earlier runner, and the worker has reported that. */
     const char *without[PLUGINS_MAX];
-    const char *reasons[PLUGINS_MAX]; /* of those: the file is refused with it; NULL = not a word */
+    const char *reasons[PLUGINS_MAX]; /* why each of those is refused; NULL = say nothing */
     size_t without_count;
-    const char *handlers; /* the folder of files for programs; NULL or "" = none */
-    /* Of those, such whose programs could not be started before. */
+    const char *handlers; /* folder of handler files for programs; NULL or "" = none */
+    /* Handler files whose programs could not be started before. */
     const char *doubtful[PLUGINS_MAX];
     size_t doubtful_count;
-    struct runner_page *page; /* where to say which file is being loaded; NULL = nowhere */
+    struct runner_page *page; /* where to note the file that is being loaded; NULL = nowhere */
 };
 
-/* Loads every *.so in the order of their names, then every *.json of `handlers`; a kind belongs to
- * the first that has it. Only NOMEM fails: an unusable directory or file is a refusal. Blocks while
- * files are tried out. `options` must outlive the set. */
+/* Loads every *.so, sorted by name, then every *.json of `handlers`; a kind belongs to the first
+ * that has it. Fails only with NOMEM: an unusable directory or file is a refusal. Blocks while
+ * files are tried. `options` must outlive the set. */
 enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_options *options,
                             struct err *err) MUST_USE;
 void plugin_set_close(struct plugin_set *set); /* calls each fini */
 
-/* NULL when nobody serves it. */
+/* Returns NULL if the kind is not served. */
 const struct claimd_kind *plugin_set_find(const struct plugin_set *set, const char *kind,
                                           size_t len);
 
-/* The next of those in doubt that are served, each once; NULL = there is none. */
+/* Returns a kind of the next doubtful file that is served, once per file; NULL = there is none. */
 const struct claimd_kind *plugin_set_doubtful(struct plugin_set *set);
 
-/* Takes all kinds of this one's program out: its file is refused for this reason. */
+/* Withdraws all kinds of the program that serves this one; its file is refused for this reason. */
 enum status plugin_set_withdraw(struct plugin_set *set, const struct claimd_kind *kind,
                                 const char *reason, struct err *err) MUST_USE;
 
-/* The body of HELLO (worker/protocol.h); the caller frees it. */
+/* Returns the body of HELLO (worker/protocol.h); the caller frees it. */
 enum status plugin_set_describe(const struct plugin_set *set, char **ret_json,
                                 struct err *err) MUST_USE;
 

@@ -19,7 +19,8 @@ static mode_t current_mask(void)
     return mask;
 }
 
-/* The lowest free descriptor: lower than before = one of ours was closed; much higher = leaks. */
+/* Returns the lowest free descriptor. Lower than before: a descriptor of the runner was closed;
+ * much higher: descriptors leaked. */
 static int first_free_fd(void)
 {
     int fd = fcntl(3, F_DUPFD_CLOEXEC, 0);
@@ -32,7 +33,7 @@ static int first_free_fd(void)
 static nlink_t task_links(void)
 {
     struct stat s = {0};
-    return stat("/proc/self/task", &s) == 0 ? s.st_nlink : 0; /* one per thread, and two */
+    return stat("/proc/self/task", &s) == 0 ? s.st_nlink : 0; /* number of threads plus two */
 }
 
 static bool has_children(void)
@@ -41,7 +42,7 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* `keeps` is a pointer to the function: children that may be there; NULL = none. */
+/* `keeps` points to a function pointer: children that may exist; NULL = none. */
 static bool is_stray(void *keeps, pid_t child)
 {
     bool (*const *is_kept)(pid_t) = keeps;
@@ -149,7 +150,8 @@ static bool end_stray(void *keeps, pid_t child)
 
 void process_state_end_children(bool (*keeps)(pid_t child))
 {
-    /* We adopt the grandchildren (PR_SET_CHILD_SUBREAPER), so each round ends one generation. */
+    /* This process adopts the grandchildren (PR_SET_CHILD_SUBREAPER), so each round ends one
+     * generation. */
     for (int round = 0; round < END_ROUNDS_MAX && has_children(); round++) {
         if (proc_each_child(end_stray, &keeps) == 0) {
             return;

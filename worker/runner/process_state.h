@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a handler may have left behind in its process, as far as a few system calls can tell
+ * Finds what a handler may have left behind in its process, as far as a few system calls show it
  * (fault.G4): the next job then gets a fresh runner. */
 #ifndef CLAIMD_WORKER_RUNNER_PROCESS_STATE_H
 #define CLAIMD_WORKER_RUNNER_PROCESS_STATE_H
@@ -19,18 +19,18 @@ struct process_state {
     char **environment;
     char *variables[PROCESS_VARIABLES_MAX];
     void (*on_term)(int);
-    bool (*keeps)(pid_t child); /* children that may be there; NULL = none */
+    bool (*keeps)(pid_t child); /* true for children that may exist; NULL = none may */
 };
 
-/* How the process looks when clean: after plugins, watchdog and signal handler are set up.
+/* Records the state of a clean process, after plugins, watchdog and signal handler are set up.
  * `keeps`: see above. */
 void process_state_baseline(struct process_state *ret, bool (*keeps)(pid_t child));
 
-/* What differs from it: a text, or NULL when nothing does. */
+/* Returns what differs from it, or NULL if nothing does. */
 const char *process_state_change(const struct process_state *clean);
 
-/* Ends every process that descends from this one, also those that left its group, but for children
- * that `keeps` names (NULL = none) and theirs. */
+/* Ends every descendant of this process, including those that left its group, except children for
+ * which `keeps` (NULL = none) is true, and their descendants. */
 void process_state_end_children(bool (*keeps)(pid_t child));
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimd-runner's main() calls, one after the other. */
+ * The steps of claimd-runner's main(), in their order. */
 #ifndef CLAIMD_WORKER_RUNNER_RUNNER_H
 #define CLAIMD_WORKER_RUNNER_RUNNER_H
 
@@ -10,16 +10,17 @@
 
 #include <sys/types.h>
 
-/* Dies with `parent` (0: with nobody), leads a process group of its own, has default signals, no
- * descriptor above `last_fd`, a small environment, no core dumps and no way to new privileges. */
+/* Makes the process die with `parent` (0: no such tie) and lead a process group of its own, with
+ * default signals, no descriptor above `last_fd`, a small environment, no core dumps and no way to
+ * gain privileges. */
 enum status confine_process(pid_t parent, int last_fd, struct err *err) MUST_USE;
 
-/* Prints what --list shows, as JSON. Loads the files in children of this process, anew without each
- * that ends one. */
+/* Prints the JSON of --list. Loads the files in a child process, and again without each file that
+ * ends the child. */
 enum status list_plugins(const struct plugin_set_options *options, struct err *err) MUST_USE;
 
-/* OK: the worker closed its end between jobs, or a job left the process dirty and its result was
- * sent. */
+/* OK: the worker closed its end between jobs, or a job left something behind in the process and its
+ * result was sent. */
 enum status serve(struct runner_page *page, struct plugin_set *plugins, struct watchdog *w,
                   struct err *err) MUST_USE;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The life of a runner after its plugins are loaded: HELLO, then one RESULT per JOB until the
- * worker closes its end. Whatever isn't a valid JOB ends it: the worker starts another. */
+ * worker closes its end. Anything that is not a valid JOB ends the runner; the worker starts
+ * another. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "worker/result_ring.h"
@@ -19,11 +20,11 @@
 #define READ_BYTES ((size_t)64 << 10)
 #define IN_MAX (2 * FRAME_MAX)
 
-#define PROVE_RUNS 64 /* in a row: looked at one by one before a runner is trusted … */
-#define TRUST_RUNS 64 /* … with so many at a time */
+#define PROVE_RUNS 64 /* clean runs in a row, each checked, before a runner is trusted … */
+#define TRUST_RUNS 64 /* … with this many runs between two checks */
 #define NUDGE_RESULTS 16
-#define NUDGE_US (1 * US_PER_MS) /* since the first result that the worker doesn't know of */
-#define WAIT_US 200              /* for the worker to look */
+#define NUDGE_US (1 * US_PER_MS) /* after the first result that the worker was not nudged about */
+#define WAIT_US 200              /* until the worker looks */
 
 struct server {
     struct runner_page *page;
@@ -31,23 +32,23 @@ struct server {
     struct watchdog *watchdog;
     struct buf in;
     struct buf out;
-    struct buf result; /* the frame that goes into the ring */
+    struct buf result; /* the frame for the ring */
     struct run *run;
     struct process_state clean;
     pid_t self;
-    uint64_t received; /* JOB frames */
-    int clean_runs;    /* of those that were looked at one by one, in a row */
-    int unchecked;     /* runs since the last look at what they left */
+    uint64_t received; /* number of JOB frames */
+    int clean_runs;    /* runs in a row that were checked one by one */
+    int unchecked;     /* runs since the last check for leftovers */
     int unsaid;        /* results in the ring since the last NUDGE, and since when */
     int64_t unsaid_us;
 };
 
-/* The one thing that a signal handler needs: where the stop flag is. */
+/* Where the stop flag is: all that the signal handler needs. */
 static struct runner_page *volatile signal_page;
 
 static void on_term(int number)
 {
-    int32_t no = STOP_NOT; /* else the worker has said why */
+    int32_t no = STOP_NOT; /* otherwise the worker has given a reason */
     (void)number;
     (void)atomic_compare_exchange_strong(&signal_page->should_stop, &no, STOP_SHUTDOWN);
 }
@@ -55,7 +56,8 @@ static void on_term(int number)
 static enum status catch_term(struct runner_page *page, struct err *err)
 {
     signal_page = page;
-    struct sigaction action = {.sa_handler = on_term}; /* no SA_RESTART: a blocked handler wakes */
+    struct sigaction action = {.sa_handler =
+                                   on_term}; /* no SA_RESTART: a blocked handler wakes up */
     if (sigaction(SIGTERM, &action, NULL) != 0) {
         return err_fail_sys(err, STATUS_INTERNAL, errno, "SIGTERM");
     }
@@ -99,8 +101,8 @@ static enum status receive_some(struct buf *in, struct err *err)
     return STATUS_OK;
 }
 
-/* A handler was left by a jump into frames of ours, or the worker has sent the next job since it
- * holds a forged result: nothing here can be relied on. */
+/* A handler was left by a jump into the runner's own stack frames, or the worker has sent the next
+ * job because it holds a forged result: the state of this process can't be relied on. */
 static _Noreturn void end_as_left(struct runner_page *page, int64_t id)
 {
     atomic_store(&page->was_left, 1);
@@ -148,8 +150,8 @@ static enum status put_result(struct server *s, const struct result_frame *resul
     return st;
 }
 
-/* What a run that failed has said of itself is read from the page: no other may write there
- * before. */
+/* The worker reads the progress and checkpoint of a failed run from the page, so no other run may
+ * write there before. */
 static void wait_until_answered(const _Atomic int64_t *place, int64_t nonce)
 {
     while (atomic_load(place) == -nonce) {
@@ -162,7 +164,7 @@ static bool has_said(const struct runner_page *page)
     return atomic_load(&page->progress_count) != 0 || atomic_load(&page->checkpoint_count) != 0;
 }
 
-/* ---- what a handler leaves behind (docs/decisions/0019) ---- */
+/* ---- leftovers of handlers (docs/decisions/0019) ---- */
 
 static const char *look_for_change(struct server *s)
 {
@@ -190,7 +192,8 @@ static void tell_change(struct server *s, const struct job_frame *job, const cha
 
 /* ---- jobs ---- */
 
-/* The worker took back all that came behind the last run: that was not known when it ended. */
+/* Checks for leftovers if the worker took back all jobs behind the last run, which was not known
+ * when the run ended. */
 static enum status look_before_waiting(struct server *s, bool *ret_leaving, struct err *err)
 {
     const char *change = s->unchecked > 0 ? look_for_change(s) : NULL;
@@ -201,7 +204,7 @@ static enum status look_before_waiting(struct server *s, bool *ret_leaving, stru
     return s->unsaid > 0 || *ret_leaving ? nudge(s, *ret_leaving, err) : STATUS_OK;
 }
 
-/* NOT_FOUND: there is no whole one. */
+/* NOT_FOUND: no complete frame has arrived. */
 static enum status take_job(const struct server *s, struct job_frame *ret_job, size_t *ret_size,
                             struct err *err)
 {
@@ -267,10 +270,11 @@ static enum status call_handler(struct server *s, const struct claimd_kind *kind
     }
     enum status st = run_job(s->run, kind, job, place, ret, err);
     if (getpid() != s->self) {
-        _exit(1); /* a handler forked and its child returned from it too */
+        _exit(1); /* a handler forked, and its child returned from it too */
     }
     if (st == STATUS_OK && atomic_load(place) != -job->nonce) {
-        end_as_left(s->page, job->id); /* the return of an earlier run, or of one that is over */
+        end_as_left(s->page,
+                    job->id); /* an earlier run returned, or this one was answered already */
     }
     atomic_store(&s->watchdog->job_runs, false);
     return st;
@@ -291,8 +295,8 @@ static enum status say_hello(struct server *s, struct err *err)
     return send_all(&s->out, err);
 }
 
-/* Before the job is begun: where its program can't be started, the kind is withdrawn, and the
- * worker told. NULL: it is not served. */
+/* Prepares the kind's program before the job begins. If the program can't be started, withdraws the
+ * kind and tells the worker by a HELLO. NULL: the kind is not served. */
 static const struct claimd_kind *served_kind(struct server *s, const char *name, size_t len,
                                              struct err *err)
 {
@@ -308,7 +312,7 @@ static const struct claimd_kind *served_kind(struct server *s, const char *name,
     return NULL;
 }
 
-/* NOT_FOUND: the worker has taken it back. */
+/* NOT_FOUND: the worker has taken the job back. */
 static enum status run_or_refuse(struct server *s, const struct job_frame *job,
                                  _Atomic int64_t *place, struct result_frame *ret, struct err *err)
 {
@@ -347,7 +351,8 @@ static enum status answer(struct server *s, const struct result_frame *result,
     return st;
 }
 
-/* Runs one job and puts its result; *ret_leaving when this process should not run another. */
+/* Runs one job and puts its result into the ring. *ret_leaving: this process must not run
+ * another. */
 static enum status serve_one(struct server *s, bool *ret_leaving, struct err *err)
 {
     struct job_frame job = {0};
@@ -379,8 +384,8 @@ static enum status serve_one(struct server *s, bool *ret_leaving, struct err *er
     return st;
 }
 
-/* Programs that could not be started before: whether they can now is known before their kinds are
- * served again. */
+/* Tries the programs that could not be started before, so that their kinds are announced only if
+ * they can be started now. */
 static enum status start_doubtful(struct server *s, struct err *err)
 {
     const struct claimd_kind *kind = NULL;
@@ -428,7 +433,7 @@ enum status serve(struct runner_page *page, struct plugin_set *plugins, struct w
                        .self = getpid()};
     enum status st = catch_term(page, err);
     if (st == STATUS_OK) {
-        process_state_end_children(NULL); /* of constructors that were tried out */
+        process_state_end_children(NULL); /* left by constructors during the trials */
         process_state_baseline(&s.clean, program_is);
         st = serve_all(&s, err);
     }

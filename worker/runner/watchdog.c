@@ -20,7 +20,7 @@ bool watchdog_time_is_up(const struct runner_page *page, int64_t now_us)
 
 static _Noreturn void end_group(pid_t self)
 {
-    (void)kill(-self, SIGKILL); /* by number: a handler may have moved us to another group */
+    (void)kill(-self, SIGKILL); /* by number: a handler may have moved it to another group */
     (void)kill(self, SIGKILL);
     _exit(1);
 }
@@ -32,8 +32,8 @@ static void sleep_until(int64_t until_us)
     (void)clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL);
 }
 
-/* pthread_exit() in a handler leaves a process without the thread that would answer. Asked only
- * while a job runs; a process that can't be asked counts as whole. */
+/* False after pthread_exit() in a handler: then the thread that would answer is gone. Checked only
+ * while a job runs. If the state can't be read, the thread counts as alive. */
 static bool has_main_thread(pid_t self)
 {
     char path[48];
@@ -85,7 +85,8 @@ enum status watchdog_start(struct watchdog *w, struct runner_page *page, pid_t p
     sigset_t all;
     sigset_t before;
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals go to the handler */
+    (void)pthread_sigmask(SIG_SETMASK, &all,
+                          &before); /* inherited by the thread: signals go to the handler */
     pthread_t thread;
     rc = pthread_create(&thread, &attr, watch, w);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

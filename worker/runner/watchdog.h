@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The runner's own end of its lease (fault.A4): a thread that kills the process group when the
- * page's kill_at has passed while a job runs, when the worker is gone, or when a handler has ended
- * the main thread under it, whatever the handler does meanwhile. The only thread beside the main
- * one; it shares just the page and `job_runs`. */
+ * Lets the runner itself enforce its lease (fault.A4): a thread kills the process group, whatever
+ * the handler does, when the page's kill_at has passed while a job runs, when the worker is gone,
+ * or when a handler has ended the main thread. It shares only the page and `job_runs` with the main
+ * thread. */
 #ifndef CLAIMD_WORKER_RUNNER_WATCHDOG_H
 #define CLAIMD_WORKER_RUNNER_WATCHDOG_H
 
@@ -24,7 +24,7 @@ struct watchdog {
 enum status watchdog_start(struct watchdog *w, struct runner_page *page, pid_t parent,
                            struct err *err) MUST_USE;
 
-/* Has kill_at passed? */
+/* True if kill_at has passed. */
 bool watchdog_time_is_up(const struct runner_page *page, int64_t now_us);
 
 #endif
