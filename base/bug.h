@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Seeded bugs (docs/reliability.md): mistakes that the checkers of tests/chaos must notice. They
- * exist in one build of their own, the preset `bugs`, where CLAIMD_BUG=N in the environment
- * switches number N on. Everywhere else SEEDED_BUG() is the constant false, and no code of theirs
- * is built. */
+ * Seeded bugs (docs/reliability.md): deliberate mistakes that the checkers of tests/chaos must
+ * notice. They exist only in builds of the preset `bugs`, where CLAIMD_BUG=N in the environment
+ * enables bug N. In every other build SEEDED_BUG() is the constant false and none of their code is
+ * compiled. */
 #ifndef CLAIMD_BASE_BUG_H
 #define CLAIMD_BASE_BUG_H
 

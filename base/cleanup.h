@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scope-bound ownership: a variable declared with one of these attributes frees what it holds when
- * its scope ends. Always initialise at the declaration; hand ownership over with TAKE(). Never mix
- * with a manual free of the same variable, nor with longjmp. The release functions keep errno. */
+ * its scope ends. Always initialise it in the declaration, and use TAKE() to pass ownership on.
+ * Never free such a variable by hand, and never longjmp out of its scope. The release functions
+ * preserve errno. */
 #ifndef CLAIMD_BASE_CLEANUP_H
 #define CLAIMD_BASE_CLEANUP_H
 
@@ -16,7 +17,7 @@
     __attribute__((__format__(__printf__, format_index, first_arg)))
 #define CLEANUP(function) __attribute__((__cleanup__(function)))
 
-/* Gives ownership away: yields the pointer and leaves NULL behind. */
+/* Transfers ownership: yields the pointer and leaves NULL in the variable. */
 #define TAKE(p)                     \
     __extension__({                 \
         __typeof__(p) taken_ = (p); \
@@ -29,7 +30,7 @@
 static inline void free_slot(void *slot)
 {
     void *p = NULL;
-    memcpy(&p, slot, sizeof p); /* any pointer type: read it without breaking aliasing rules */
+    memcpy(&p, slot, sizeof p); /* copies a pointer of any type without violating strict aliasing */
     int saved = errno;
     free(p);
     errno = saved;

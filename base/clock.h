@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one clock for leases, beats and deadlines: CLOCK_BOOTTIME, which goes on while a host is
- * suspended and never jumps (lock.A2, INTERFACES rule 9). Unit everywhere: int64 microseconds. Row
- * times are PostgreSQL's business. */
+ * The only clock for leases, heartbeats and deadlines: CLOCK_BOOTTIME, which keeps running while a
+ * host is suspended and never jumps (lock.A2, INTERFACES rule 9). Every time is an int64 in
+ * microseconds. Timestamps in rows come from PostgreSQL's clock. */
 #ifndef CLAIMD_BASE_CLOCK_H
 #define CLAIMD_BASE_CLOCK_H
 
@@ -14,11 +14,11 @@
 
 int64_t clock_boot_us(void);
 
-/* Wall clock, for output only: another machine's clock is compared with it. */
+/* Returns the wall clock, for output only: readers compare it with the clocks of other machines. */
 int64_t clock_wall_us(void);
 
-/* Wall clock as "2026-01-02T03:04:05.678901Z" (for log lines and output only, never for a
- * decision). */
+/* Writes the wall clock as "2026-01-02T03:04:05.678901Z", for log lines and output only, never for
+ * a decision. */
 #define CLOCK_TEXT_SIZE 28
 void clock_wall_text(char *ret_text, size_t size);
 

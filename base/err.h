@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failures are values. A function that can fail returns `enum status` and fills a `struct err` that
- * its caller keeps on the stack: no allocation, no global. A status is what callers branch on; the
- * text says what happened. The first error wins: a filled `struct err` is not overwritten, only
- * prefixed while it climbs. Libraries return errors; the caller that decides what follows logs
- * them, once. */
+ * Errors are values. A function that can fail returns `enum status` and fills a `struct err` on its
+ * caller's stack: no allocation, no global. Callers branch on the status; the text is for people.
+ *
+ * The first error wins: a filled `struct err` is never overwritten, and callers on the way up only
+ * prefix its text. Libraries return errors; the caller that decides how to go on logs them,
+ * once. */
 #ifndef CLAIMD_BASE_ERR_H
 #define CLAIMD_BASE_ERR_H
 
@@ -41,15 +42,15 @@ struct err {
 
 const char *status_text(enum status st);
 
-/* Fills *err unless it is NULL or already filled. A sys other than 0 appends its text. Cuts the
- * tail when too long. */
+/* Fills *err unless it is NULL or already filled. If `sys` isn't 0, appends the text of that errno.
+ * Truncates a message that is too long. */
 void err_set(struct err *err, enum status st, int sys, const char *format, ...) PRINTF_LIKE(4, 5);
 
-/* Puts context before the text of a filled *err: "context: text". */
+/* Prepends context to the text of a filled *err: "context: text". */
 void err_prefix(struct err *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Fill and evaluate to the status, a constant: readers and static analysers both see that it is not
- * OK. */
+/* Fill *err and evaluate to the status, which is a constant, so that readers and static analysers
+ * both see that it is not OK. */
 #define err_fail(err, st, ...) (err_set((err), (st), 0, __VA_ARGS__), (st))
 #define err_fail_sys(err, st, sys, ...) (err_set((err), (st), (sys), __VA_ARGS__), (st))
 

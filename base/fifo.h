@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A first in, first out queue of structs that contain its link. Unlike with <sys/queue.h>, a zeroed
- * queue is empty, and a copy takes over everything. It owns nothing. */
+ * A first-in, first-out queue of structs that contain its link. Unlike <sys/queue.h>, a zeroed
+ * queue is empty, and a queue can be moved by copying the struct. The queue does not own its
+ * items. */
 #ifndef CLAIMD_BASE_FIFO_H
 #define CLAIMD_BASE_FIFO_H
 
 #include <stddef.h>
 
-/* Defines struct `name`, a queue of structs `item` through their member `next`, and for it
- * name_push() at its end, name_push_front(), and name_pop() from its front: NULL when empty. */
+/* Defines struct `name`, a queue of structs `item` linked through their member `next`, with
+ * name_push() (at the end), name_push_front() and name_pop() (from the front; NULL if the queue is
+ * empty). */
 #define DEFINE_FIFO(name, item)                                          \
     struct name {                                                        \
         struct item *first;                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * FNV-1a of 32 bits: for tables and for telling texts apart, not safe against an attacker who
- * chooses them. */
+ * 32-bit FNV-1a, for hash tables and fingerprints of texts. It does not resist an attacker who
+ * chooses the input. */
 #ifndef CLAIMD_BASE_HASH_H
 #define CLAIMD_BASE_HASH_H
 

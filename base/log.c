@@ -90,7 +90,8 @@ static bool is_bare(const char *text)
     return *text != '\0' && utf8_is_clean(text, strlen(text));
 }
 
-/* The next character of a quoted value; moves *at behind it. */
+/* Writes the next character of a quoted value to `ret_text` and moves *at past it. Returns the
+ * length. */
 static size_t escape(const char **at, char ret_text[ESCAPED_MAX])
 {
     unsigned char c = (unsigned char)**at;
@@ -112,7 +113,7 @@ static size_t escape(const char **at, char ret_text[ESCAPED_MAX])
     return n < 0 ? 0 : (size_t)n;
 }
 
-/* Cut between two characters where the line is full. */
+/* If the line is full, truncates the text between two characters. */
 static void put_quoted(struct line *l, const char *text)
 {
     put_text(l, "\"");
@@ -127,7 +128,7 @@ static void put_quoted(struct line *l, const char *text)
     put_text(l, "\"");
 }
 
-/* A field that doesn't fit is left away; of a text, what fits is there. */
+/* Omits a field whose name doesn't fit, and truncates a text that doesn't fit. */
 static void put_field(struct line *l, const struct log_field *f)
 {
     bool is_json = log_format() == LOG_JSON;
@@ -183,7 +184,7 @@ void log_write(enum log_level level, const char *event, const struct log_field *
     }
 }
 
-/* ---- a reader who stalls ---- */
+/* ---- a reader that stalls ---- */
 
 static size_t say_dropped(uint64_t lines, uint64_t total, char ret_line[LOG_LINE_MAX])
 {

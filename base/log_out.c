@@ -17,33 +17,33 @@
 #include <time.h>
 
 #define RESERVE_BYTES (LOG_RING_BYTES / 4)
-#define PIECE_MAX ((size_t)PIPE_BUF) /* a pipe takes so much whole, whoever else writes to it */
+#define PIECE_MAX ((size_t)PIPE_BUF) /* a pipe takes this much in one piece */
 #define CRASH_WAIT_MS 250
 
 static_assert(PIPE_BUF >= LOG_LINE_MAX, "a line fits into a piece");
 
-/* How a line is written without waiting for anybody. */
+/* How to write a line without blocking. */
 enum way {
-    WAY_NONE,   /* not at all: by the thread */
+    WAY_NONE,   /* leave it to the thread */
     WAY_WRITE,  /* write() to `fd` does not block */
-    WAY_SOCKET, /* send() may be told not to */
+    WAY_SOCKET, /* send() with MSG_DONTWAIT */
 };
 
 static struct {
-    pthread_mutex_t mutex; /* guards all but the atomic ones */
+    pthread_mutex_t mutex; /* guards everything except the atomics */
     pthread_cond_t filled;
     pthread_t thread;
     log_out_dropped_cb *say_dropped;
     enum way way;
     int to;
-    int fd; /* of the same; a description of our own where O_NONBLOCK is needed */
+    int fd; /* `to`, or our own open file description of it, with O_NONBLOCK */
     bool is_ending;
-    uint64_t said; /* of `dropped` */
+    uint64_t said; /* how many of `dropped` are reported */
     size_t head;
-    size_t len; /* what is being written counts */
+    size_t len; /* includes the chunk being written */
     char ring[LOG_RING_BYTES];
     atomic_bool is_started;
-    atomic_bool is_empty; /* len == 0, for a signal handler */
+    atomic_bool is_empty; /* len == 0, for the signal handler */
     atomic_ullong dropped;
 } out = {.mutex = PTHREAD_MUTEX_INITIALIZER,
          .filled = PTHREAD_COND_INITIALIZER,
@@ -68,7 +68,7 @@ static bool ring_put(const char *bytes, size_t len, bool matters)
     return true;
 }
 
-/* The next whole lines. */
+/* Copies the next whole lines, at most PIECE_MAX bytes, and returns their length. */
 static size_t ring_peek(char ret_bytes[PIECE_MAX])
 {
     size_t len = out.len < PIECE_MAX ? out.len : PIECE_MAX;
@@ -108,13 +108,14 @@ static ssize_t write_now(const char *bytes, size_t len)
     return n;
 }
 
-/* Whole, or what is left of it through the ring; false = it is lost. */
+/* Writes the line directly, or puts what could not be written into the ring. False if the line is
+ * lost. */
 static bool put(const char *bytes, size_t len, bool matters)
 {
     if (out.way != WAY_NONE && out.len == 0) {
         ssize_t n = write_now(bytes, len);
         if (n < 0 && errno != EAGAIN) {
-            return false; /* a full disk, a reader that is gone */
+            return false; /* a full disk, or the reader has exited */
         }
         size_t done = n < 0 ? 0 : (size_t)n;
         if (done == len) {
@@ -122,12 +123,13 @@ static bool put(const char *bytes, size_t len, bool matters)
         }
         bytes += done;
         len -= done;
-        matters = matters || done > 0; /* no line ends in its middle */
+        matters = matters || done > 0; /* complete a line that was begun */
     }
     return ring_put(bytes, len, matters);
 }
 
-/* Once half of the ring is free: a slow reader is not to read of nothing else. */
+/* Reports dropped lines, but not before half of the ring is free: the log of a slow reader should
+ * not consist of such reports. */
 static void put_dropped(void)
 {
     char line[LOG_LINE_MAX];
@@ -144,20 +146,21 @@ static void put_dropped(void)
 static void put_line(const char *line, size_t len, bool matters)
 {
     put_dropped();
-    bool is_gap_open = out.said != atomic_load(&out.dropped); /* what comes later may not fill it */
+    /* keep ordinary lines out until the gap is reported */
+    bool is_gap_open = out.said != atomic_load(&out.dropped);
     if ((is_gap_open && !matters) || !put(line, len, matters)) {
         (void)atomic_fetch_add(&out.dropped, 1);
     }
 }
 
-/* Waits for the reader: the thread's own business. */
+/* Blocks until the reader takes the bytes; only the thread may call it. */
 static bool write_whole(const char *bytes, size_t len)
 {
     while (len > 0) {
         ssize_t n = write(out.to, bytes, len);
         if (n < 0 && (errno == EAGAIN)) {
             struct pollfd p = {.fd = out.to, .events = POLLOUT};
-            (void)poll(&p, 1, -1); /* somebody else made it non-blocking */
+            (void)poll(&p, 1, -1); /* another process made it non-blocking */
         } else if (n < 0 && errno != EINTR) {
             return false;
         } else if (n > 0) {
@@ -195,7 +198,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 int log_out_reopen(int fd)
 {
@@ -204,9 +207,10 @@ int log_out_reopen(int fd)
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* O_NONBLOCK set on descriptor 2 would be set for every process that has it: the reader's shell,
- * our runners. A pipe or terminal can be opened once more instead, a socket be told per call. A
- * file has no reader, and an offset that a second description would not share. */
+/* O_NONBLOCK on descriptor 2 would affect every process that shares the open file description: the
+ * user's shell, our runners. Instead, a pipe or a terminal is opened a second time, and a socket
+ * gets MSG_DONTWAIT per call. A file needs neither: it has no reader to wait for, and a second
+ * description would have its own offset. */
 static void choose_way(void)
 {
     struct stat st;
@@ -226,7 +230,8 @@ static void choose_way(void)
     }
 }
 
-/* The thread goes on meanwhile. Then the signal does what it would have done at once. */
+/* Waits while the thread writes out the ring, then raises the signal again, with its default
+ * action. */
 static void on_crash(int number)
 {
     const struct timespec step = {.tv_nsec = 1000000};
@@ -245,7 +250,7 @@ static void catch_crashes(void)
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         struct sigaction present;
         if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler == SIG_DFL) {
-            (void)sigaction(numbers[i], &action, NULL); /* not one of a sanitizer */
+            (void)sigaction(numbers[i], &action, NULL); /* keep a sanitizer's handler */
         }
     }
 }
@@ -290,7 +295,8 @@ void log_out_stop(int64_t within_us)
     (void)pthread_cond_signal(&out.filled);
     (void)pthread_mutex_unlock(&out.mutex);
     if (!is_written) {
-        (void)pthread_detach(out.thread); /* it waits for the reader, and ends with the process */
+        /* it is blocked on the reader, and ends with the process */
+        (void)pthread_detach(out.thread);
         return;
     }
     (void)pthread_join(out.thread, NULL);
@@ -304,7 +310,7 @@ void log_out_line(const char *line, size_t len, bool matters)
 {
     if (!atomic_load(&out.is_started)) {
         ssize_t written = write(out.to, line, len);
-        (void)written; /* there is nobody to tell */
+        (void)written; /* there is nowhere to report a failure */
         return;
     }
     (void)pthread_mutex_lock(&out.mutex);

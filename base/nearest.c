@@ -14,7 +14,7 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Edits from a to b (optimal string alignment), by rows of which three are kept. */
+/* Computes the edits from a to b (optimal string alignment); only the last three rows are kept. */
 size_t nearest_distance(const char *a, const char *b)
 {
     size_t a_len = strlen(a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which known word did somebody mean? */
+ * Suggests the known word that a user may have meant. */
 #ifndef CLAIMD_BASE_NEAREST_H
 #define CLAIMD_BASE_NEAREST_H
 
@@ -12,16 +12,18 @@ struct nearest {
     size_t distance;
 };
 
-/* Looks at one candidate. Near enough: `wanted` begins it, or a third of its letters (of short
- * words one or two) are inserted, left out, changed or swapped. Words up to 79 bytes. */
+/* Considers one candidate. It is near enough if `wanted` is a prefix of it, or if at most a third
+ * of its letters (one or two in short words) are inserted, omitted, changed or swapped. Words may
+ * have up to 79 bytes. */
 void nearest_try(struct nearest *n, const char *candidate);
 
-/* "; did you mean 'priority'?" for the end of a refusal; "" if none was near enough. */
+/* Returns "; did you mean 'priority'?" to append to an error message, or "" if no word was near
+ * enough. */
 #define NEAREST_HINT_MAX 96
 const char *nearest_hint(const struct nearest *n, char storage[NEAREST_HINT_MAX]);
 
-/* How many letters are inserted, left out, changed or swapped with the next one. SIZE_MAX: a word
- * is too long. */
+/* Returns how many letters are inserted, omitted, changed or swapped with their neighbour; SIZE_MAX
+ * if a word is too long. */
 size_t nearest_distance(const char *a, const char *b);
 
 #endif

@@ -21,7 +21,7 @@ static void say(const char *text)
     }
     memcpy(to.sun_path, path, len);
     if (path[0] == '@') {
-        to.sun_path[0] = '\0'; /* the abstract name space */
+        to.sun_path[0] = '\0'; /* the abstract namespace */
     }
     autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
@@ -45,8 +45,7 @@ void notify_reloading(void)
 {
     char text[64];
     struct timespec now = {0};
-    (void)clock_gettime(CLOCK_MONOTONIC,
-                        &now); /* systemd compares it to the sending of its SIGHUP */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* compared with the time of systemd's SIGHUP */
     (void)snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld",
                    (long long)(now.tv_sec * US_PER_S + now.tv_nsec / 1000));
     say(text);
@@ -64,7 +63,7 @@ static int64_t number_of(const char *name)
 
 int64_t notify_watchdog_us(void)
 {
-    int64_t pid = number_of("WATCHDOG_PID"); /* set: for that process alone */
+    int64_t pid = number_of("WATCHDOG_PID"); /* if set, the watchdog is for that process only */
     return pid == 0 || pid == getpid() ? number_of("WATCHDOG_USEC") : 0;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define LEAST_BYTES ((size_t)128)
-#define CLASS_NONE POOL_CLASSES /* too large to be kept */
+#define CLASS_NONE POOL_CLASSES /* too large to keep */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define KEPT_BYTES_MAX ((size_t)0)

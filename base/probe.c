@@ -55,7 +55,7 @@ void probe(const char *point)
         return;
     }
     while (armed.signal == HANG) {
-        (void)pause(); /* this thread alone: the others go on */
+        (void)pause(); /* blocks this thread; the others go on */
     }
     (void)kill(getpid(), armed.signal);
 }

@@ -17,8 +17,8 @@
 #define END_ROUNDS 100
 #define END_PAUSE_MS 10
 
-/* Behind the name, which may hold anything, are state (3), parent (4), …, utime (14), stime,
- * cutime, cstime, …, rss (24, in pages). */
+/* The fields after the name (which may contain anything) are state (3), parent (4), …, utime (14),
+ * stime, cutime, cstime, …, rss (24, in pages). */
 bool proc_stat(pid_t pid, struct proc_stat *ret)
 {
     char path[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes of this machine as proc(5) has them. */
+ * The processes of this machine, read from proc(5). */
 #ifndef CLAIMD_BASE_PROC_H
 #define CLAIMD_BASE_PROC_H
 
@@ -13,18 +13,20 @@ struct proc_stat {
     char state; /* R, S, D, T, Z, X, … */
     pid_t parent;
     int64_t own_us;    /* CPU time, user and system */
-    int64_t reaped_us; /* of the children that it has waited for, and of theirs */
+    int64_t reaped_us; /* CPU time of the children it has reaped, and of theirs */
     int64_t rss_bytes;
 };
 
-/* False: there is no such process. */
+/* Reads the state of `pid`; false if there is no such process. */
 bool proc_stat(pid_t pid, struct proc_stat *ret);
 
-/* Calls for each child of this process' first thread, zombies too, and returns how often that was
- * true. Which are listed while some end is not certain: a later call finds the rest. */
+/* Calls `call` for each child of this process's main thread, including zombies, and returns how
+ * many calls returned true. If children end meanwhile, some may be missing from the list; a later
+ * call finds them. */
 size_t proc_each_child(bool (*call)(void *ctx, pid_t child), void *ctx);
 
-/* Kills and reaps them all, and in a subreaper theirs, who follow; blocks for at most a second. */
+/* Kills and reaps all children, and in a subreaper also their descendants, which it inherits.
+ * Blocks for at most a second. */
 void proc_end_children(void);
 
 #endif

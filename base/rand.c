@@ -53,7 +53,7 @@ void rand_seed_from_system(struct rand *r)
     rand_seed(r, seed);
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014): one multiply-xorshift chain over a counter; any seed is
+/* SplitMix64 (Steele, Lea, Flood 2014): a counter followed by a multiply-xorshift mix; any seed is
  * good. */
 uint64_t rand_next(struct rand *r)
 {
@@ -69,8 +69,7 @@ int64_t rand_below(struct rand *r, int64_t bound)
     if (bound <= 0) {
         return 0;
     }
-    return (int64_t)(rand_next(r) %
-                     (uint64_t)bound); /* the bias of a modulo does not matter to jitter */
+    return (int64_t)(rand_next(r) % (uint64_t)bound); /* modulo bias does not matter for jitter */
 }
 
 int64_t rand_jitter(struct rand *r, int64_t value, int percent)

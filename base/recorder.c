@@ -14,7 +14,7 @@
 #define TEXT_MAX 128 /* of one value; keys and tokens are shorter */
 #define TAIL_ROOM 16
 
-static struct { /* set once at start, by whoever looks for a fault */
+static struct { /* set once at start, for debugging */
     const char *program;
     int fd;
     bool is_on;
@@ -73,7 +73,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct line *l, const char
     if (len > 0 && (size_t)len < room) {
         l->len += (size_t)len;
     } else {
-        l->bytes[l->len] = '\0'; /* whole pieces only */
+        l->bytes[l->len] = '\0'; /* drop a piece that doesn't fit whole */
     }
 }
 
@@ -117,6 +117,6 @@ void recorder_write(const char *op, const char *phase, const struct recorder_fie
     if (write(recorder.fd, l.bytes, l.len) != (ssize_t)l.len) {
         (void)fprintf(stderr, "%s: the history can't be written: %s\n", recorder.program,
                       strerror(errno));
-        abort(); /* a history with holes would accuse the innocent */
+        abort(); /* a history with gaps would show faults that did not happen */
     }
 }

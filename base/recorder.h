@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The recorder (docs/reliability.md): what this process asked of PostgreSQL, Redis and its runners,
- * and their replies, for a checker to judge afterwards. Off unless CLAIMD_HISTORY names a folder;
- * then one file per process there, one JSON object per line, each written by one write(2) on an
- * O_APPEND descriptor, so that a kill -9 loses none. `inv` is recorded before a request leaves; its
- * end is `ok`, `fail`, or `info` where the outcome is unknown. Times are CLOCK_BOOTTIME in
- * nanoseconds by the raw system call, which no clock shim touches.
+ * The recorder (docs/reliability.md): records the requests of this process to PostgreSQL, Redis and
+ * its runners, and their replies, for a checker to judge afterwards. It is off unless
+ * CLAIMD_HISTORY names a directory. Then each process writes one file there, one JSON object per
+ * line, each line with one write(2) to an O_APPEND descriptor, so that kill -9 loses no line. `inv`
+ * is recorded before a request is sent; its end is `ok`, `fail`, or `info` if the outcome is
+ * unknown. Times are CLOCK_BOOTTIME in nanoseconds, read with the raw system call, which no clock
+ * shim intercepts.
  *
- * A history is complete up to the end of its process: a line that can't be written ends the
- * process.
+ * A history is complete up to the end of its process: if a line can't be written, the process
+ * aborts.
  *
- *     record("claim", "inv", RECORD_I64("job", id)); */
+ *   record("claim", "inv", RECORD_I64("job", id)); */
 #ifndef CLAIMD_BASE_RECORDER_H
 #define CLAIMD_BASE_RECORDER_H
 
@@ -21,10 +22,10 @@
 
 struct recorder_field {
     const char *name;
-    const char *text; /* NULL: the number counts */
+    const char *text; /* NULL: the value is `number` */
     size_t len;
     int64_t number;
-    bool is_json; /* the text is written as it is */
+    bool is_json; /* `text` is JSON and is written unchanged */
 };
 
 #define RECORD_I64(field_name, value) \
@@ -36,8 +37,8 @@ struct recorder_field {
     ((struct recorder_field){          \
         .name = (field_name), .text = (value), .len = strlen(value), .is_json = true})
 
-/* Reads CLAIMD_HISTORY once, in main(), and records the start. INVALID when no file can be made in
- * that folder. `program` must outlive the process. */
+/* Reads CLAIMD_HISTORY and records the start; call it once, in main(). Returns INVALID if no file
+ * can be created in that directory. `program` must outlive the process. */
 enum status recorder_open(const char *program, struct err *err) MUST_USE;
 bool recorder_is_on(void);
 void recorder_write(const char *op, const char *phase, const struct recorder_field *fields,

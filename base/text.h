@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text that is put together piece by piece. The first failure sticks: what follows does nothing, so
- * a caller looks once, at the end, at `err`. */
+ * Builds a text piece by piece. The first failure sticks: later calls do nothing, so a caller
+ * checks `err` only once, at the end. */
 #ifndef CLAIMD_BASE_TEXT_H
 #define CLAIMD_BASE_TEXT_H
 
@@ -11,7 +11,7 @@
 
 struct text {
     struct buf buf;
-    struct err err; /* NOMEM, LIMIT, or what a caller put there */
+    struct err err; /* NOMEM, LIMIT, or an error that the caller put there */
 };
 
 #define TEXT_INIT(bytes_max)       \
@@ -23,14 +23,14 @@ void text_release(struct text *t);
 
 void text_put(struct text *t, const char *format, ...) PRINTF_LIKE(2, 3);
 void text_put_bytes(struct text *t, const void *bytes, size_t len);
-/* With a backslash before each byte that is one of `special`. */
+/* Appends the bytes, with a backslash before each one that occurs in `special`. */
 void text_put_escaped(struct text *t, const char *bytes, size_t len, const char *special);
 
-/* What was put, ended by a NUL; "" when nothing was. */
+/* Returns the text, NUL-terminated; "" if it is empty. */
 const char *text_str(const struct text *t);
-/* The first failure, which goes to *err as well. */
+/* Returns the status of the first failure, and copies the failure to *err. */
 enum status text_end(const struct text *t, struct err *err) MUST_USE;
-/* Writes it; INTERNAL: it can't. */
+/* Writes the text to `out`; INTERNAL if that fails. */
 enum status text_print(const struct text *t, FILE *out, struct err *err) MUST_USE;
 
 #endif

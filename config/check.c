@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several values must be to each other, and what none of them may be. */
+ * Checks that concern several values, and checks of single values that a range can't express. */
 #include "base/clock.h"
 #include "config/options.h"
 #include "model/job.h"
@@ -72,7 +72,7 @@ static enum status check_prefix(const struct config *c, struct err *err)
     return STATUS_OK;
 }
 
-/* "password=" or "sslpassword=" as a keyword of its own, wherever it stands. */
+/* True if the text contains the keyword "password" or "sslpassword", followed by '='. */
 static bool has_password_key(const char *text)
 {
     for (const char *at = strstr(text, "password"); at != NULL; at = strstr(at + 1, "password")) {
@@ -89,7 +89,7 @@ static bool has_password_key(const char *text)
     return false;
 }
 
-/* A file that names hosts is read by many; the password has a file of its own. */
+/* Many people may read a configuration file, so the password must be in a file of its own. */
 static enum status check_conninfo(const struct config *c, struct err *err)
 {
     const char *text = c->postgres.conninfo;
@@ -126,7 +126,7 @@ static enum status check_lead(const struct config *c, struct err *err)
     return STATUS_OK;
 }
 
-/* In this order: of several mistakes the first one is told. */
+/* In this order; the first failure is the one reported. */
 static enum status (*const checks[])(const struct config *c, struct err *err) = {
     check_lock, check_worker, check_prefix, check_conninfo, check_listen, check_lead};
 

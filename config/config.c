@@ -26,7 +26,7 @@ static void load_defaults(struct config *c)
 
 /* ---- the file ---- */
 
-/* What is wrong with a text where the range of a number or of a list stands. */
+/* Returns a hint, or "", for a text that stands where a number or a list is required. */
 static const char *quotes_hint(const json_t *value, const char *allowed)
 {
     bool is_list = strstr(allowed, " texts ") != NULL;
@@ -36,7 +36,8 @@ static const char *quotes_hint(const json_t *value, const char *allowed)
     return is_list ? ", in an array" : ", a number without quotes";
 }
 
-/* Refuses a value of the wrong type, as it was written; lists and objects by what they are. */
+/* Refuses a value of the wrong type. The error shows the value, or just "an array" or "an
+ * object". */
 static enum status refuse_value(const char *name, const json_t *value, const char *allowed,
                                 struct err *err)
 {
@@ -111,7 +112,8 @@ static enum status apply_value(const struct option_def *o, struct config *c, con
     return refuse_type(o, value, err);
 }
 
-/* The keys of a section (or those without one, and the sections), for who mistyped one. */
+/* Refuses an unknown key. The error lists the keys of its section (at the top level: the keys
+ * without a section, and the sections), in case it was mistyped. */
 static enum status refuse_unknown(const char *name, struct err *err)
 {
     char known[400] = "";
@@ -123,7 +125,7 @@ static enum status refuse_unknown(const char *name, struct err *err)
     char hint[NEAREST_HINT_MAX];
     for (size_t i = 0; i < config_option_count; i++) {
         if (strncmp(config_options[i].name, name, section) != 0 || at >= sizeof known) {
-            continue; /* of another section; perhaps shorter than this one's name */
+            continue; /* belongs to another section; its name may be shorter than `section` */
         }
         const char *key = config_options[i].name + section;
         size_t len = strcspn(key, ".");
@@ -181,7 +183,7 @@ static enum status apply_object(struct config *c, const char *section, json_t *o
     return STATUS_OK;
 }
 
-/* What the usual slips look like to a strict reader. */
+/* Returns the likely cause of a JSON syntax error, or "". */
 static const char *json_hint(const char *text)
 {
     static const struct {
@@ -241,7 +243,7 @@ static enum status load_file(const char *path, struct config *c, struct err *err
     return apply_object(c, "", root, folder, err);
 }
 
-/* ---- what follows from the values ---- */
+/* ---- derived values ---- */
 
 static enum status read_secret(const char *path, char *ret_text, struct err *err)
 {
@@ -267,8 +269,8 @@ static enum status read_secret(const char *path, char *ret_text, struct err *err
     return STATUS_OK;
 }
 
-/* A secret without a path: systemd's credential claimd_postgres_password, if there is one, as
- * LoadCredential=claimd:FOLDER makes it of FOLDER/postgres_password. */
+/* If a secret has no path, uses systemd's credential, such as claimd_postgres_password, if there is
+ * one: LoadCredential=claimd:FOLDER provides it from FOLDER/postgres_password. */
 static void find_credential(const struct option_def *o, char *ret_path)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");
@@ -319,7 +321,8 @@ static void scale_times(struct config *c)
     }
 }
 
-/* An installation may lie anywhere: from PREFIX/bin/claimd-worker to PREFIX/lib/claimd/plugins. */
+/* Finds the plugins relative to the program, since an installation may have any PREFIX:
+ * PREFIX/bin/claimd-worker uses PREFIX/lib/claimd/plugins. */
 static enum status find_plugins(struct config *c, struct err *err)
 {
     static const char below[] = "/lib/claimd/plugins";
@@ -345,7 +348,7 @@ static enum status find_plugins(struct config *c, struct err *err)
     return STATUS_OK;
 }
 
-/* What the values lead to, wherever they came from. */
+/* Loads the secrets, checks the values together, and fills in what depends on them. */
 static enum status complete(struct config *c, struct err *err)
 {
     enum status st = load_secrets(c, err);
@@ -376,7 +379,7 @@ enum status config_read(const char *path, struct config *ret, struct err *err)
     }
     st = config_environment(&c, err);
     if (st != STATUS_OK) {
-        return st; /* not the file's fault */
+        return st; /* the file is not to blame */
     }
     st = complete(&c, err);
     if (st != STATUS_OK) {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One strict schema for all programs. A file (JSON), then CLAIMD_<SECTION>_<KEY> from the
- * environment, over the defaults. Unknown key, wrong type or out of range: INVALID with path, value
- * and allowed range. Immutable after loading. All times are microseconds here (milliseconds in
- * files), already multiplied by `time_scale`, but for what a server needs to answer. */
+ * The configuration: one strict schema for all programs. Values from a JSON file override the
+ * defaults, and CLAIMD_<SECTION>_<KEY> in the environment overrides both. An unknown key, a wrong
+ * type or a value out of range is INVALID; the error names the path, the value and the allowed
+ * range. A configuration is immutable once loaded. Times are milliseconds in files and microseconds
+ * here, already multiplied by `time_scale`, except the timeouts of servers. The comments at the
+ * fields give the defaults. */
 #ifndef CLAIMD_CONFIG_CONFIG_H
 #define CLAIMD_CONFIG_CONFIG_H
 
@@ -19,18 +21,18 @@
 #define CONFIG_TEXT_MAX 256
 #define CONFIG_PATH_MAX 1024
 
-/* Where a value came from. */
+/* The origin of a value. */
 enum config_origin { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT };
 
 struct config {
-    unsigned char origins[CONFIG_KEYS_MAX]; /* enum config_origin, in the order of the options */
-    double time_scale;                      /* tests: all times × this */
+    unsigned char origins[CONFIG_KEYS_MAX]; /* enum config_origin, indexed like config_options */
+    double time_scale;                      /* for tests: multiplies the times */
     int log_level;                          /* enum log_level */
     int log_format;                         /* enum log_format */
     char host[CONFIG_TEXT_MAX];             /* "" = gethostname() */
     struct {
         char conninfo[CONFIG_PATH_MAX]; /* postgres.conninfo: keywords or URI, without password */
-        char password_file[CONFIG_PATH_MAX]; /* its content is in `password` */
+        char password_file[CONFIG_PATH_MAX]; /* `password` holds its content */
         char password[CONFIG_TEXT_MAX];
         int64_t timeout_us;  /* 5 s; not scaled */
         int lock_timeout_ms; /* 200; not scaled */
@@ -42,7 +44,7 @@ struct config {
         char password[CONFIG_TEXT_MAX];
     } redis;
     struct {
-        char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX]; /* texts for redis_endpoint_parse() */
+        char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX]; /* for redis_endpoint_parse() */
         size_t node_count;
         int64_t ttl_us;          /* lock.ttl_ms 10 s */
         int64_t node_timeout_us; /* lock.node_timeout_ms 100 ms; not scaled */
@@ -58,7 +60,7 @@ struct config {
     struct {
         char queues[CONFIG_QUEUES_MAX][65]; /* ["default"] */
         size_t queue_count;
-        int slots;             /* 0 = as many as CPUs that it may use */
+        int slots;             /* 0 = the number of CPUs that the worker may use */
         int64_t beat_us;       /* worker.beat_ms 2 s */
         int64_t stale_us;      /* worker.stale_ms 8 s */
         int64_t block_us;      /* worker.pop_block_ms 4 s */
@@ -68,11 +70,12 @@ struct config {
         int runner_jobs_max;   /* 10,000 */
         int64_t runner_age_us; /* worker.runner_age_ms 1 h */
         char plugin_dir[CONFIG_PATH_MAX];
-        char plugin_owners[CONFIG_OWNERS_MAX][64]; /* names or uids; none: root and ours */
+        /* names or uids; none = root and the worker's user */
+        char plugin_owners[CONFIG_OWNERS_MAX][64];
         size_t plugin_owner_count;
         char handlers[CONFIG_PATH_MAX]; /* "" = no programs */
         char state_dir[CONFIG_PATH_MAX];
-        char runner[CONFIG_PATH_MAX];      /* "" = claimd-runner beside the running program */
+        char runner[CONFIG_PATH_MAX];      /* "" = claimd-runner next to the running program */
         char http_listen[CONFIG_TEXT_MAX]; /* for config_listen() */
     } worker;
     struct {
@@ -88,32 +91,33 @@ struct config {
     } scheduler;
 };
 
-/* path NULL: defaults and environment only. INVALID with the place; NOT_FOUND when the file isn't
- * there. */
+/* Loads the configuration; path NULL: defaults and environment only. Returns INVALID with the place
+ * of the error, or NOT_FOUND if the file doesn't exist. */
 enum status config_load(const char *path, struct config *ret, struct err *err) MUST_USE;
 
-/* A time that is no option, for a process whose times are scaled. */
+/* Scales a duration that is not an option by time_scale. */
 int64_t config_scaled(const struct config *c, int64_t us);
 
-/* Names of keys, parted by ", "; cut when there are too many. */
+/* Names of keys, separated by ", "; truncated if there are too many. */
 struct config_changes {
-    char taken[512];         /* reloadable ones whose values are new */
-    char needs_restart[512]; /* others that differ: the old values stay */
+    char taken[512];         /* reloadable keys with new values */
+    char needs_restart[512]; /* other keys that differ; they keep the old values */
 };
 
-/* Reads everything again. *ret holds the new values of what is reloadable, else those of `old`, so
- * that texts that were borrowed from `old` are the same in it. As config_load() where the file is
- * no longer good. */
+/* Reads everything again. *ret gets the new values of the reloadable keys and the values of `old`
+ * for all others, so that texts borrowed from `old` are the same in *ret. Fails like config_load()
+ * if the new configuration is invalid. */
 enum status config_reload(const char *path, const struct config *old, struct config *ret,
                           struct config_changes *ret_changes, struct err *err) MUST_USE;
 
-/* worker.plugin_owners as uids, "0,1000"; "" where the list is empty. INVALID: no such user
- * here. */
+/* Writes worker.plugin_owners as uids, such as "0,1000"; "" if the list is empty. Returns INVALID
+ * if this host has no such user. */
 #define CONFIG_UIDS_SIZE (CONFIG_OWNERS_MAX * 12)
 enum status config_plugin_owners(const struct config *c, char ret[CONFIG_UIDS_SIZE],
                                  struct err *err) MUST_USE;
 
-/* An address to listen on, in its parts. INVALID names the key. */
+/* An address to listen on, split into host and port. config_listen() returns INVALID, naming the
+ * key, if the text is malformed. */
 struct config_listen {
     bool is_off;
     char host[CONFIG_TEXT_MAX];
@@ -122,8 +126,8 @@ struct config_listen {
 enum status config_listen(const char *key, const char *text, struct config_listen *ret,
                           struct err *err) MUST_USE;
 
-/* The libpq conninfo with the password put in; bound by `size`. For pg_open() only: never log
- * it. */
+/* Writes the libpq conninfo including the password; fails if it doesn't fit into `size`. For
+ * pg_open() only: never log it. */
 enum status config_conninfo(const struct config *c, char *ret, size_t size,
                             struct err *err) MUST_USE;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The libpq conninfo with the password of its own file put in. */
+ * Adds the password from its own file to the libpq conninfo. */
 #include "base/buf.h"
 #include "config/config.h"
 
@@ -11,7 +11,7 @@ static bool is_uri(const char *conninfo)
     return strncmp(conninfo, "postgresql://", 13) == 0 || strncmp(conninfo, "postgres://", 11) == 0;
 }
 
-/* Everything but letters and digits as %XX. */
+/* Percent-encodes everything except letters and digits. */
 static enum status append_uri_password(struct buf *out, const char *password, struct err *err)
 {
     const char *glue = strchr(buf_at(out), '?') == NULL ? "?" : "&";

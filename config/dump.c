@@ -30,7 +30,7 @@ static json_t *list_value(const struct option_def *o, const struct config *c, bo
     return list;
 }
 
-/* One from the environment starts in this folder. */
+/* A relative path from the environment starts at the current directory. */
 static json_t *path_value(const char *path)
 {
     char full[2 * CONFIG_PATH_MAX];
@@ -81,7 +81,7 @@ json_t *config_value(const struct option_def *o, const struct config *c, bool *r
 
 /* ---- documents ---- */
 
-/* "lock" and "ttl_ms"; "" where there is no section. */
+/* Splits "lock.ttl_ms" into "lock" and "ttl_ms"; the section is "" if there is none. */
 static const char *split(const char *name, char ret_section[NAME_SIZE])
 {
     size_t len = strcspn(name, ".");
@@ -90,8 +90,8 @@ static const char *split(const char *name, char ret_section[NAME_SIZE])
     return has_section ? name + len + 1 : name;
 }
 
-/* The member `name` of an object, `fresh` where it isn't there yet. Borrowed; NULL without
- * memory. */
+/* Returns the member `name` of an object as a borrowed reference, after setting it to `fresh` if it
+ * is missing; NULL if out of memory. Takes over `fresh`. */
 static json_t *member(json_t *object, const char *name, json_t *fresh)
 {
     json_t *found = json_object_get(object, name);
@@ -184,7 +184,8 @@ static json_t *object_schema(void)
     return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
 }
 
-/* With the objects of sections that have any. */
+/* Adds the schemas of the keys that are, or are not, for experts. A section's object is created
+ * with its first key. */
 static enum status put_schemas(json_t *root, bool is_expert, struct config *defaults,
                                struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The values of CLAIMD_… variables, and who may have mistyped one. */
+ * Reads the CLAIMD_… variables, and detects mistyped ones. */
 #include "base/nearest.h"
 #include "config/options.h"
 
@@ -22,8 +22,9 @@ static bool is_in_section(const char *name, const struct option_def *o, const ch
     return o->name[section] == '.' && strncmp(env, name, strlen(PREFIX) + section + 1) == 0;
 }
 
-/* A variable that names a section of ours but none of its keys is a typing error, and so is one
- * that is nearly a key; all others are somebody else's business. */
+/* A variable with the prefix of one of our sections that is none of its keys is a mistake, and so
+ * is one that differs from a key by at most TYPING_ERRORS_MAX letters; all other variables are
+ * ignored. */
 static enum status check_name(const char *name, struct err *err)
 {
     bool is_ours = false;

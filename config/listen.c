@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Addresses to listen on, parted into host and port. */
+ * Splits addresses to listen on into host and port. */
 #include "base/parse.h"
 #include "config/options.h"
 
@@ -8,7 +8,7 @@
 
 #define PORT_MAX 65535
 
-/* Parts "host:port" and "[v6]:port" without looking anything up. */
+/* Splits "host:port" and "[v6]:port" without resolving names. */
 static bool part(const char *text, struct config_listen *ret)
 {
     bool is_v6 = text[0] == '[';

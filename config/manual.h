@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * docs/config.md, made from the table of options. */
+ * Generates docs/config.md from the table of options. */
 #ifndef CLAIMD_CONFIG_MANUAL_H
 #define CLAIMD_CONFIG_MANUAL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The users that may own a plugin, by their numbers. */
+ * Translates the users that may own a plugin into uids. */
 #include "base/parse.h"
 #include "config/config.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a new configuration changes of the present one: taken on, or left to a restart. */
+ * Compares a new configuration with the present one: which values are adopted, and which need a
+ * restart. */
 #include "config/options.h"
 
 #include <stdio.h>
@@ -72,7 +73,7 @@ enum status config_reload(const char *path, const struct config *old, struct con
     }
     if (c.time_scale < old->time_scale || c.time_scale > old->time_scale) {
         add_name(changes.needs_restart, sizeof changes.needs_restart, "time_scale");
-        c.time_scale = old->time_scale; /* or every time would seem to be another one */
+        c.time_scale = old->time_scale; /* otherwise every time would differ */
     }
     config_finish(&c);
     for (size_t i = 0; i < config_option_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values of options: parsed, checked against the range, put into struct config. */
+ * Parses the values of options, checks their range and stores them in struct config. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "config/options.h"

@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define HINTS_STEADY_US (10 * US_PER_S) /* up for so long: the trouble is over; × time_scale */
+#define HINTS_STEADY_US (10 * US_PER_S) /* hints_up after this long; × time_scale */
 
 static const struct option options[] = {{"config", required_argument, NULL, 'c'},
                                         {"version", no_argument, NULL, 'V'},
@@ -32,13 +32,14 @@ static void print_usage(const struct daemon_program *p)
         p->name, p->what);
 }
 
-/* Large, and read for the whole life of the process: in turn the present configuration and the one
- * before it, which parts may still borrow texts from (none of those can be reloaded, so they are
- * the same in both). */
+/* The present configuration and the previous one, alternating. They are static because they are
+ * large and live as long as the process. Parts of the daemon may still borrow texts from the
+ * previous one; such texts can't be reloaded, so both hold the same. */
 static struct config configs[2];
-static const char *config_path; /* of argv or of the environment; NULL = no file */
+static const char *config_path; /* from argv or the environment; NULL = no file */
 
-/* What claimctl can do without, and no daemon. */
+/* Checks the lists of nodes. Every daemon needs them; claimctl does not, so config_load() accepts a
+ * file without them. */
 static enum status check_nodes(const struct config *config, struct err *err)
 {
     if (config->lock.node_count == 0) {
@@ -59,7 +60,7 @@ static int start(const struct daemon_program *p, const char *path)
     struct config *config = &configs[0];
     struct err err = {0};
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGHUP, SIG_IGN); /* not a reason to die before it is taken for a reload */
+    (void)signal(SIGHUP, SIG_IGN); /* must not kill the process before the daemon handles it */
     if (config_load(path, config, &err) != STATUS_OK || check_nodes(config, &err) != STATUS_OK ||
         probe_init(&err) != STATUS_OK || recorder_open(p->name, &err) != STATUS_OK) {
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
@@ -125,7 +126,7 @@ int daemon_main(const struct daemon_program *p, int argc, char **argv)
     const char *path = getenv("CLAIMD_CONFIG");
     int option = 0;
     process_protect();
-    opterr = 0; /* we name the program, not its path */
+    opterr = 0; /* our own message names the program, not its path */
     while ((option = getopt_long(argc, argv, ":c:Vh", options, NULL)) != -1) {
         switch (option) {
         case 'c':
@@ -240,7 +241,8 @@ void daemon_node_text(const struct config *c, size_t node, char *ret_text, size_
     struct redis_endpoint endpoint;
     (void)snprintf(ret_text, size, "?");
     if (redis_endpoint_parse(c->lock.nodes[node], &endpoint, NULL) == STATUS_OK) {
-        redis_endpoint_text(&endpoint, ret_text, size); /* its own text may hold a password */
+        /* the configured text may contain a password */
+        redis_endpoint_text(&endpoint, ret_text, size);
     }
 }
 
@@ -269,7 +271,9 @@ void daemon_log_lock_node(const struct config *c, size_t node, enum redlock_even
     }
 }
 
-/* Idle, the lock nodes are asked little (lock.N3): then this is where the silence of one shows. */
+/* True if node_down already reports this failure, because the hint nodes are the lock nodes and the
+ * lock has seen it. An idle lock sends few requests (lock.N3), so it may not have seen it: then
+ * hints_down is the only line. */
 static bool is_told(const struct config *c, const struct redlock_async *lock, size_t node,
                     const struct err *why)
 {
@@ -319,7 +323,7 @@ void daemon_log_hint_node(struct daemon_hints *h, const struct config *c,
         h->up_us[node] = now_us;
         return;
     }
-    daemon_log_hints(h, c); /* was it up for long, the next trouble is another one */
+    daemon_log_hints(h, c); /* if it was up for long, this is a new failure */
     h->up_us[node] = 0;
     if (is_told(c, lock, node, why) || !complaint_due(&h->complaints[node], now_us)) {
         return;

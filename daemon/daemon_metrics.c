@@ -69,7 +69,7 @@ void daemon_metrics_init(struct daemon_metrics *m, struct metrics *registry, con
     m->log_dropped = metrics_series(registry, &log_dropped_lines, NULL, NULL);
     m->reload_ok = metrics_series(registry, &reload_ok, NULL, NULL);
     m->reload_time = metrics_series(registry, &reload_time, NULL, NULL);
-    daemon_metrics_reloaded(m, true); /* read a moment ago */
+    daemon_metrics_reloaded(m, true); /* it was loaded a moment ago */
     m->node_count = c->lock.node_count;
     for (size_t i = 0; i < m->node_count; i++) {
         char node[CONFIG_TEXT_MAX];

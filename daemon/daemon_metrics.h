@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What both daemons count of their servers and their log (docs/metrics.md, "all"). It is part of a
- * daemon's own metrics: initialised once, collected before each text. Without a registry nothing is
- * counted. */
+ * The metrics of both daemons about their servers and their log (docs/metrics.md, "all"). The
+ * struct is part of a daemon's own metrics: it is initialised once, and collected before each text
+ * is made. Without a registry nothing is counted. */
 #ifndef CLAIMD_DAEMON_DAEMON_METRICS_H
 #define CLAIMD_DAEMON_DAEMON_METRICS_H
 
@@ -28,7 +28,7 @@ struct daemon_metrics {
     struct metric *reload_time;
 };
 
-/* `registry` may be NULL. */
+/* Registers the metrics; `registry` may be NULL. */
 void daemon_metrics_init(struct daemon_metrics *m, struct metrics *registry,
                          const struct config *c);
 
@@ -36,8 +36,8 @@ void daemon_metrics_reloaded(struct daemon_metrics *m, bool is_taken);
 void daemon_metrics_pg_up(struct daemon_metrics *m); /* a session began */
 void daemon_metrics_lock_node(struct daemon_metrics *m, size_t node, enum redlock_event_kind event);
 
-/* Values that are read at each collection. `lock` is NULL before it is open; `splits` of all locks
- * together. */
+/* Values that are read at each collection. `lock` is NULL until it is open; `splits` is the sum
+ * over all locks. */
 struct daemon_facts {
     bool is_pg_up;
     const struct redlock_async *lock;

@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 
 #define CONNECTIONS_MAX 64
-#define CONNECTIONS_CROWDED 48 /* above it each new one pushes out the oldest */
+#define CONNECTIONS_CROWDED 48 /* above it, each new one closes the oldest */
 #define IDLE_S 10
 #define MEMORY_PER_CONNECTION ((size_t)16 << 10) /* a longer request head is refused */
 #define NOT_FOUND_MAX 128
 
 struct connection {
-    int fd; /* -1: none, or already told to end */
+    int fd; /* -1: unused, or already shut down */
     uint64_t number;
 };
 
@@ -24,17 +24,17 @@ struct http {
     struct MHD_Daemon *daemon;
     char not_found[NOT_FOUND_MAX];
     char address[LISTENER_TEXT_MAX];
-    struct connection connections[CONNECTIONS_MAX]; /* of the HTTP thread alone */
+    struct connection connections[CONNECTIONS_MAX]; /* used by the HTTP thread only */
     uint64_t number;
 };
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned int code,
                                      const char *type, struct MHD_Response *response)
 {
     if (response == NULL) {
-        return MHD_NO; /* no memory: the connection is closed */
+        return MHD_NO; /* no memory: libmicrohttpd closes the connection */
     }
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -58,7 +58,7 @@ static enum MHD_Result send_page(const struct http *h, struct MHD_Connection *co
                                  const struct http_page *page)
 {
     struct http_answer answer = {.is_fine = true};
-    enum MHD_Result result = MHD_NO; /* no memory: the connection is closed */
+    enum MHD_Result result = MHD_NO; /* no memory: libmicrohttpd closes the connection */
     if (page->answer(h->options.ctx, &answer, NULL) == STATUS_OK) {
         result = send_response(
             connection, answer.is_fine ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, answer.type,
@@ -75,7 +75,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 {
     const struct http *h = ctx;
     (void)version;
-    (void)body; /* never read: an answer at the first call closes the connection */
+    (void)body; /* never read: responding in the first call closes the connection */
     (void)body_len;
     (void)request;
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
@@ -91,7 +91,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 
 /* ---- connections ---- */
 
-/* Clients that send slowly or nothing must not keep others out: in a crowd the oldest goes. */
+/* Clients that send slowly or not at all must not keep others out: when there are many connections,
+ * the oldest is closed. */
 static void push_out_oldest(struct http *h)
 {
     struct connection *oldest = NULL;
@@ -104,7 +105,7 @@ static void push_out_oldest(struct http *h)
         }
     }
     if (count > CONNECTIONS_CROWDED) {
-        (void)shutdown(oldest->fd, SHUT_RDWR); /* its owner sees the end and closes it */
+        (void)shutdown(oldest->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes it */
         oldest->fd = -1;
     }
 }
@@ -134,9 +135,9 @@ static void on_connection(void *ctx, struct MHD_Connection *connection, void **o
     }
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
-/* Signals are the loop's: its thread alone may be interrupted by them. */
+/* The thread is started with all signals blocked: only the loop's thread handles them. */
 static struct MHD_Daemon *start(struct http *h, int fd)
 {
     sigset_t all;
@@ -152,7 +153,7 @@ static struct MHD_Daemon *start(struct http *h, int fd)
     return daemon;
 }
 
-/* "Not found. There are /a, /b and /c." */
+/* Writes "Not found. There are /a, /b and /c." */
 static void name_pages(struct http *h)
 {
     const char *before = "Not found. There are ";
@@ -194,7 +195,7 @@ enum status http_open(const struct http_options *options, struct http **ret, str
     if (h->daemon == NULL) {
         return err_fail(err, STATUS_INTERNAL, "%s: no thread for %s", key, h->address);
     }
-    fd = -1; /* the daemon's now */
+    fd = -1; /* the daemon owns it now */
     *ret = TAKE(h);
     return STATUS_OK;
 }

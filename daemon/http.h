@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages over HTTP, for GET and HEAD, served by a thread of its own: nothing that a client does
- * affects the loop. The only user of libmicrohttpd. */
+ * An HTTP server for a few pages, GET and HEAD only. It runs in a thread of its own, so that no
+ * client can disturb the loop. Only this module uses libmicrohttpd. */
 #ifndef CLAIMD_DAEMON_HTTP_H
 #define CLAIMD_DAEMON_HTTP_H
 
@@ -11,12 +11,13 @@
 struct http;
 
 struct http_answer {
-    bool is_fine;     /* 200, else 503 */
+    bool is_fine;     /* 200 if true, else 503 */
     const char *type; /* a constant */
-    struct buf text;  /* zeroed at first; to be given a bound */
+    struct buf text;  /* zeroed; the callback initialises it with a bound */
 };
 
-/* Called in the HTTP thread. If it fails, for lack of memory, the connection is closed. */
+/* Fills the answer; runs in the HTTP thread. If it fails, for lack of memory, the connection is
+ * closed. */
 typedef enum status http_page_cb(void *ctx, struct http_answer *ret, struct err *err);
 
 struct http_page {
@@ -25,19 +26,19 @@ struct http_page {
 };
 
 struct http_options {
-    const char *key; /* of the configuration: for errors */
+    const char *key; /* the configuration key, for error messages */
     const char *listen;
     const struct http_page *pages; /* borrowed */
     size_t page_count;
-    void *ctx; /* of the pages */
+    void *ctx; /* for the pages' callbacks */
 };
 
-/* Begins to serve on `listen` (config_listen()). "" = off: *ret is NULL. UNAVAILABLE: it can't
- * listen there. */
+/* Starts to serve on `listen` (config_listen()). "" = off: *ret is NULL. Returns UNAVAILABLE if it
+ * can't listen there. */
 enum status http_open(const struct http_options *options, struct http **ret,
                       struct err *err) MUST_USE;
 
-/* "127.0.0.1:8422", with the real port; "off". */
+/* Returns the address with the actual port, such as "127.0.0.1:8422", or "off". */
 const char *http_address(const struct http *h);
 
 void http_close(struct http *h); /* waits for its thread; accepts NULL */
@@ -46,8 +47,9 @@ void http_close(struct http *h); /* waits for its thread; accepts NULL */
 
 #define LISTENER_TEXT_MAX 80
 
-/* CLOEXEC, non-blocking; `ret_text` has the address and the real port. Looks the host up, which may
- * block. UNAVAILABLE: no such host here, or the port is taken. */
+/* Opens a CLOEXEC, non-blocking socket and writes its address with the actual port. Resolves the
+ * host name, which may block. Returns UNAVAILABLE if this host has no such address or the port is
+ * taken. */
 enum status listener_open(const struct config_listen *where, int *ret_fd,
                           char ret_text[LISTENER_TEXT_MAX], struct err *err) MUST_USE;
 

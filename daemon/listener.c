@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A TCP socket that listens. */
+ * Opens a listening TCP socket. */
 #include "daemon/http.h"
 
 #include <netdb.h>
@@ -16,7 +16,7 @@ static int try_address(const struct addrinfo *a)
     if (fd < 0) {
         return -1;
     }
-    /* A restart must not wait for the old connections' TIME_WAIT. */
+    /* A restart must not wait for old connections in TIME_WAIT. */
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) {
         return fd;

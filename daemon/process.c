@@ -34,7 +34,7 @@ static const struct metric_family open_fds = {
 void process_protect(void)
 {
     int failed = prctl(PR_SET_DUMPABLE, 0);
-    assert(failed == 0); /* there is no way for it to fail */
+    assert(failed == 0); /* it cannot fail */
 }
 
 static void ignore(uv_signal_t *handle, int number)
@@ -43,14 +43,15 @@ static void ignore(uv_signal_t *handle, int number)
     (void)number;
 }
 
-/* libuv restores a signal's default action with the last watcher of it in any loop. These stay
- * until the process has ended. */
+/* When the last watcher of a signal in any loop closes, libuv restores the default action. These
+ * watchers stay open until the process ends. */
 void process_ignore_requests(void)
 {
     static const int numbers[] = {SIGHUP, SIGUSR1};
     static uv_signal_t watchers[ARRAY_COUNT(numbers)];
     static uv_loop_t never_run;
-    bool is_open = uv_loop_init(&never_run) == 0; /* else out of descriptors: as without this */
+    /* no descriptors left: the signals are not ignored */
+    bool is_open = uv_loop_init(&never_run) == 0;
     for (size_t i = 0; is_open && i < ARRAY_COUNT(numbers); i++) {
         (void)uv_signal_init(&never_run, &watchers[i]);
         (void)uv_signal_start(&watchers[i], ignore, numbers[i]);
@@ -94,7 +95,7 @@ static void collect_memory(struct metrics *m)
 
 static void collect_fds(struct metrics *m)
 {
-    int count = -1; /* the one that reads */
+    int count = -1; /* don't count the descriptor of this directory */
     DIR *fds = opendir("/proc/self/fd");
     if (fds == NULL) {
         return;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The metrics that any process has, by the names of
+ * The metrics that every process exports, named as in
  * https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics */
 #ifndef CLAIMD_DAEMON_PROCESS_H
 #define CLAIMD_DAEMON_PROCESS_H
 
 #include "metrics/metrics.h"
 
-/* To be called first: from then on no other process of our user may read this one's memory, where
- * the passwords are, or write to it. Root still may; core dumps are off. See SECURITY.md. */
+/* Prevents other processes of our user, but not root, from reading or writing this process's
+ * memory, which holds the passwords, and disables core dumps. Call it first. See SECURITY.md. */
 void process_protect(void);
 
-/* To be called once, before the loop's own watchers of signals are closed: from then on a SIGHUP or
- * SIGUSR1 asks for nothing any more, and must not kill a process that ends. */
+/* Ignores SIGHUP and SIGUSR1 from now on, so that neither kills a process that is already ending.
+ * Call it once, before the loop's own signal watchers are closed. */
 void process_ignore_requests(void);
 
-/* At the start: this version, this start time. */
+/* Sets the version and the start time; call it at the start. */
 void process_begin(struct metrics *m);
 
-/* Each second. */
+/* Updates the other metrics; call it every second. */
 void process_collect(struct metrics *m);
 
 #endif

@@ -14,19 +14,19 @@
 #define PULSE_MS 100
 #define PULSES_PER_TEXT 10
 #define TEXT_MAX ((size_t)4 << 20)
-#define SILENT_US (5 * US_PER_S) /* without a new text for so long the loop is taken to hang */
+#define SILENT_US (5 * US_PER_S) /* no new text for this long: the loop hangs */
 #define HEALTH_TEXT_MAX 4096
 #define LEASE_TEXT_MAX 512
 
 struct state {
     struct health alive;
-    struct health ready; /* those of `alive`, too */
+    struct health ready; /* includes those of `alive` */
 };
 
-/* What was published, for any thread: it never changes. */
+/* A published text; immutable, so that any thread may read it. */
 struct text {
     atomic_int holders;
-    int64_t made_us; /* by clock_boot_us() */
+    int64_t made_us; /* on clock_boot_us() */
     struct state state;
     struct buf metrics;
 };
@@ -36,18 +36,18 @@ struct telemetry {
     struct metrics *metrics;
     struct http *http;
     uv_timer_t timer; /* sends the pulse */
-    uv_async_t pulse; /* an eventfd: comes with the poll phase */
+    uv_async_t pulse; /* an eventfd, which the poll phase reads */
     bool is_stopped;
-    bool is_alive; /* as the last text says */
+    bool is_alive; /* as in the last text */
     int pulses;    /* since the last text */
     int64_t pulsed_us;
     atomic_llong lease_until_us;
-    int64_t watchdog_us; /* how often the supervisor is told that the loop turns; 0 = never */
+    int64_t watchdog_us; /* interval of watchdog messages to the supervisor; 0 = none */
     int64_t told_us;
-    int64_t lag_us; /* the longest since the text before */
+    int64_t lag_us; /* the longest since the last text */
     struct complaint complaint;
     pthread_mutex_t mutex;
-    struct text *published; /* under the mutex */
+    struct text *published; /* guarded by `mutex` */
 };
 
 static const struct metric_family loop_lag = {
@@ -176,12 +176,12 @@ static enum status pulse_start(struct telemetry *t, struct err *err)
     t->timer.data = t;
     t->is_stopped = false;
     timer_start(&t->timer, on_timer, PULSE_MS, PULSE_MS);
-    uv_unref((uv_handle_t *)&t->timer); /* no reason to live on */
+    uv_unref((uv_handle_t *)&t->timer); /* they don't keep the loop alive */
     uv_unref((uv_handle_t *)&t->pulse);
     return STATUS_OK;
 }
 
-/* ---- pages: in the HTTP thread ---- */
+/* ---- pages, in the HTTP thread ---- */
 
 static enum status render_lease(const struct telemetry *t, struct buf *out, struct err *err)
 {
@@ -199,7 +199,7 @@ static int64_t age_us(const struct text *text)
     return clock_boot_us() - text->made_us;
 }
 
-/* Figures that stand still would look like peace: rather none. */
+/* Outdated values would look as if all were calm, so they are not shown. */
 static enum status metrics_page(void *ctx, struct http_answer *ret, struct err *err)
 {
     struct telemetry *t = ctx;
@@ -221,7 +221,7 @@ static enum status metrics_page(void *ctx, struct http_answer *ret, struct err *
     return render_lease(t, &ret->text, err);
 }
 
-/* That the loop turns is part of both answers. */
+/* Adds the check that the loop turns, which both pages have, and renders the page. */
 static enum status health_page(struct health *health, int64_t silent_us, struct http_answer *ret,
                                struct err *err)
 {
@@ -233,7 +233,7 @@ static enum status health_page(struct health *health, int64_t silent_us, struct 
     return health_render(health, &ret->text, err);
 }
 
-/* Alive: the loop turns, and what the daemon itself counts for that is fine. */
+/* Shows the loop check and the daemon's liveness checks. */
 static enum status alive_page(void *ctx, struct http_answer *ret, struct err *err)
 {
     struct text *text = take(ctx);
@@ -243,7 +243,7 @@ static enum status alive_page(void *ctx, struct http_answer *ret, struct err *er
     return health_page(&health, silent_us, ret, err);
 }
 
-/* Ready: all is. */
+/* Shows all checks. */
 static enum status ready_page(void *ctx, struct http_answer *ret, struct err *err)
 {
     struct text *text = take(ctx);
@@ -256,9 +256,9 @@ static enum status ready_page(void *ctx, struct http_answer *ret, struct err *er
 static const struct http_page pages[] = {
     {"/metrics", metrics_page}, {"/healthz", alive_page}, {"/readyz", ready_page}};
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
-/* The first text is there before the first client. */
+/* Publishes the first text before the HTTP server starts, so that every client finds one. */
 static enum status parts_open(struct telemetry *t, struct err *err)
 {
     enum status st = metrics_open(&t->metrics, err);

@@ -7,16 +7,16 @@
 #include <assert.h>
 
 #define REST_US US_PER_S
-#define VERSION_MIN 70000 /* BZMPOP */
+#define VERSION_MIN 70000 /* for BZMPOP */
 
 enum state { STATE_UNKNOWN, STATE_UP, STATE_DOWN };
 
 struct node {
     struct hints_nodes *nodes;
     struct redis_node *connection;
-    enum state told; /* what the user has heard last */
+    enum state told; /* the state that was reported last */
     char run_id[41]; /* of the last server seen here; "" before the first */
-    struct err why;  /* filled while it can't be used for a reason */
+    struct err why;  /* set while it can't be used for a known reason */
     int64_t rest_until_us;
     bool is_connected;
     bool is_empty_memory;
@@ -26,7 +26,7 @@ struct hints_nodes {
     struct hints_options user;
     hints_nodes_up_cb *on_up;
     void *ctx;
-    uv_timer_t timer; /* changes are told from here, never from inside a call */
+    uv_timer_t timer; /* reports changes, which is never done from inside a call */
     struct node list[HINTS_NODES_MAX];
     size_t count;
 };
@@ -63,7 +63,7 @@ static void tell(struct hints_nodes *nodes, size_t i)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Wakes up at once for a change that is still to be told, else at the end of the next rest. */
+/* Wakes up at once if a change is to be reported, otherwise at the end of the next rest. */
 static void plan(struct hints_nodes *nodes)
 {
     int64_t now_us = clock_boot_us();
@@ -123,7 +123,7 @@ static void on_disconnected(void *ctx, struct redis_node *connection, const stru
     (void)connection;
     n->is_connected = false;
     n->why = *why;
-    n->told = STATE_UNKNOWN; /* a node that was down may be refused by now: say that too */
+    n->told = STATE_UNKNOWN; /* a node that was down may be refused by now: report that, too */
     plan(n->nodes);
 }
 
@@ -151,7 +151,8 @@ size_t hints_nodes_count(const struct hints_nodes *nodes)
     return nodes->count;
 }
 
-/* What was not told yet is not up yet; what is known to be down is down at once. */
+/* A node that was not reported as up is not up yet; a node that is known to be down is down at
+ * once. */
 bool hints_nodes_is_up(const struct hints_nodes *nodes, size_t node)
 {
     const struct node *n = &nodes->list[node];

@@ -9,7 +9,7 @@
 
 struct hints_nodes;
 
-/* A node may be used from now on; the user has been told already. */
+/* A node may be used from now on; on_node was called before. */
 typedef void hints_nodes_up_cb(void *ctx, size_t node);
 
 struct hints_nodes_options {
@@ -23,16 +23,16 @@ enum status hints_nodes_open(const struct hints_nodes_options *options,
                              struct hints_nodes **ret_nodes, struct err *err) MUST_USE;
 void hints_nodes_close(struct hints_nodes *nodes); /* accepts NULL; ends all requests first */
 
-/* As redis_node_set_password(), for all of them. */
+/* Calls redis_node_set_password() for all of them. */
 enum status hints_nodes_set_password(struct hints_nodes *nodes, const char *password,
                                      struct err *err) MUST_USE;
 
 size_t hints_nodes_count(const struct hints_nodes *nodes);
 bool hints_nodes_is_up(const struct hints_nodes *nodes, size_t node);
-int hints_nodes_first_up(const struct hints_nodes *nodes); /* −1: none */
+int hints_nodes_first_up(const struct hints_nodes *nodes); /* −1 = none */
 struct redis_node *hints_nodes_connection(const struct hints_nodes *nodes, size_t node);
 
-/* The node answered with an error or takes no request: leave it alone for a second. */
+/* Leaves the node alone for a second: it replied with an error or accepts no request. */
 void hints_nodes_rest(struct hints_nodes *nodes, size_t node, const struct err *why);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each node has a loop of its own: a script pop while the last pop brought as much as it asked for,
- * else a blocking one: at a trickle, a script that finds nothing would follow each hint. A blocking
- * pop takes from one set; if there is something in another, the next one brings it at once. It
- * stops when nothing is wanted or listened to, or the node is down; a poke, other sets or the
- * node's return start it again. One pop at a time per node.
+ * The popper runs a loop for each node: a script pop while the last pop brought as much as it asked
+ * for, otherwise a blocking pop; at a trickle, script pops would find nothing after each hint. A
+ * blocking pop takes from one set; if another set has content, the next pop brings it at once. The
+ * loop stops when nothing is wanted or listened to, or the node is down; a poke, other sets or the
+ * node's return start it again. There is one pop at a time per node.
  *
- * A pop that blocks without a set that is listened to by now is woken, over the connection that
- * pushes: its first key is a set of our own (hints/wake.h). A wake that comes too late for its pop
- * ends the next one at once, and costs nothing else. */
+ * If a blocked pop lacks a set to which the popper listens by now, it is woken through the pushing
+ * connection: the pop's first key is a set of our own (hints/wake.h). A wake that comes too late
+ * for its pop ends the next one at once, and does nothing else. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/rand.h"
@@ -23,31 +23,31 @@
 
 #define PREFIX_MAX 64
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
-#define WAKES_MAX 3 /* of one pop: the first, and as often again where one fails */
-#define OWN_PLACE 1 /* of our own set in the keys of the script */
-#define GOLDEN_STEP UINT32_C(0x9E3779B9) /* 2^32 by the golden ratio: its multiples lie evenly */
+#define WAKES_MAX 3                      /* per pop: one, repeated if it fails */
+#define OWN_PLACE 1                      /* index of our own set in the keys of the script */
+#define GOLDEN_STEP UINT32_C(0x9E3779B9) /* 2^32 / golden ratio: its multiples spread evenly */
 
 enum pop { POP_NONE, POP_BLOCKING, POP_SCRIPT };
 
-/* A wake in flight. It may outlive the popper, since its answer comes over another connection. */
+/* A wake in flight. It may outlive the popper, since its reply comes over another connection. */
 struct waking {
-    struct loop *loop; /* NULL: closed */
+    struct loop *loop; /* NULL = closed */
 };
 
 struct loop {
     struct hints_popper *popper;
     size_t node;
     bool has_content; /* the last pop brought as much as it asked for: there may be more */
-    size_t rotation;  /* of the keys of the next blocking pop */
+    size_t rotation;  /* index of the first key of the next blocking pop */
     enum pop under_way;
     size_t asked;
-    struct hints_sets *sets; /* those of the pop under way */
-    struct waking *waking;   /* NULL: none is in flight */
-    bool is_wake_due;        /* of the present pop, once the wake before is answered */
-    int wakes;               /* asked for, of the present pop */
+    struct hints_sets *sets; /* of the pop in flight */
+    struct waking *waking;   /* NULL = none is in flight */
+    bool is_wake_due;        /* for the present pop, once the previous wake is answered */
+    int wakes;               /* wakes sent for the present pop */
     struct err refusal;
     bool is_news;
-    bool is_cut; /* the reply held more than fits: the rest is lost */
+    bool is_cut; /* the reply held more ids than fit: the rest is lost */
     size_t count;
     struct hint list[HINTS_POP_MAX];
 };
@@ -61,7 +61,7 @@ struct hints_popper {
     struct loop *loops;
     size_t loop_count;
     bool is_closing;
-    uint32_t draw; /* of the next script pop: ARGV[2] */
+    uint32_t draw; /* ARGV[2] of the next script pop */
     struct buf scratch;
     struct hints_popper_counters counters;
 };
@@ -94,7 +94,7 @@ static void take_member(struct loop *l, const struct redis_value *member, int64_
 
 static void bad_reply(struct loop *l)
 {
-    l->is_cut = true; /* it may have held ids */
+    l->is_cut = true; /* it may have contained ids */
     err_set(&l->refusal, STATUS_INTERNAL, 0, "a pop of hints was answered in an unknown form");
 }
 
@@ -103,7 +103,8 @@ static void read_wake_member(struct loop *l, const struct redis_value *member)
     const char *text = member->type == REDIS_STRING ? member->text : "";
     if (strcmp(text, HINTS_NEWS_MEMBER) == 0) {
         l->is_news = true;
-    } else if (strcmp(text, HINTS_WAKE_MEMBER) != 0) { /* a stranger's, and there may be more */
+        /* written by another client, and there may be more */
+    } else if (strcmp(text, HINTS_WAKE_MEMBER) != 0) {
         hints_forget_sleeper(l->popper->options.waker, l->sets->sleeper);
     }
 }
@@ -114,7 +115,7 @@ static bool is_wake(const struct loop *l, const struct redis_value *key)
            memcmp(key->text, l->sets->wake_key, key->len) == 0;
 }
 
-/* NIL (timeout), or {key, {{member, score}, …}}. */
+/* Reads NIL (timeout) or {key, {{member, score}, …}}. */
 static void read_blocking(struct loop *l, const struct redis_value *v)
 {
     if (v->type == REDIS_NIL) {
@@ -142,7 +143,7 @@ static void read_blocking(struct loop *l, const struct redis_value *v)
     l->has_content = !is_for_us && pairs->len >= l->asked;
 }
 
-/* Runs, see hints/sets.h. */
+/* Reads runs, see hints/sets.h. */
 static void read_script(struct loop *l, const struct redis_value *v)
 {
     size_t count = 0;
@@ -180,7 +181,7 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *value)
     l->has_content = false;
     if (value->type == REDIS_ERROR) {
         err_set(&l->refusal, STATUS_UNAVAILABLE, 0, "refused: %s", value->text);
-        if (strncmp(value->text, "WRONGTYPE", 9) == 0) { /* perhaps what stands in our own key */
+        if (strncmp(value->text, "WRONGTYPE", 9) == 0) { /* our own key may have the wrong type */
             hints_forget_sleeper(l->popper->options.waker, l->sets->sleeper);
         }
     } else if (l->under_way == POP_BLOCKING) {
@@ -235,7 +236,7 @@ static enum status send_blocking(struct loop *l, struct err *err)
     args[n++] = (struct redis_arg){.bytes = seconds, .len = (size_t)seconds_len};
     args[n++] = (struct redis_arg){.bytes = numbers[0], .len = (size_t)keys_len};
     args[n++] = sets->all_keys[0];
-    /* It serves the first set with content: in a fixed order the others would starve. */
+    /* BZMPOP serves the first set with content: in a fixed order the others would starve. */
     l->rotation = (l->rotation + 1) % sets->count;
     memcpy(&args[n], &sets->keys[l->rotation], sets->count * sizeof args[0]);
     n += sets->count;
@@ -284,8 +285,8 @@ static enum status send_script(struct loop *l, struct err *err)
     return redis_node_call(hints_nodes_connection(p->nodes, l->node), &call, err);
 }
 
-/* What is wanted beyond what script pops under way may bring. Blocked ones don't count: they wait
- * on nodes that have nothing. */
+/* Returns what is wanted beyond what script pops in flight may bring. Blocked pops don't count:
+ * they wait on nodes that have nothing. */
 static size_t wanted(const struct hints_popper *p)
 {
     size_t want = p->options.want(p->options.ctx);
@@ -350,8 +351,8 @@ static void on_woken(void *ctx, enum status st)
     }
 }
 
-/* One that can't be sent is not repeated: then hints don't reach that node either, or not for
- * long, and the pop ends by itself. */
+/* Wakes the pop. A wake that can't be sent is not repeated: then hints don't reach that node
+ * either, or not for long, and the pop ends by itself. */
 static void wake(struct loop *l)
 {
     l->is_wake_due = l->waking != NULL;
@@ -384,7 +385,7 @@ static void wake_outdated(struct hints_popper *p, enum hints_left left)
     }
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 enum status hints_popper_set_password(struct hints_popper *popper, const char *password,
                                       struct err *err)

@@ -3,20 +3,21 @@
  * The script that pops under load. */
 #include "hints/sets.h"
 
-/* Nearly always one set alone has content, and all that is wanted is taken from it. With several, a
+/* Nearly always only one set has content, and all wanted ids are taken from it. With several, a
  * binary search over the scores finds how many each may give: `low` ends as the highest score up to
- * which fewer than wanted lie, `high` as the next one, of which only some fit. Counting is cheap
- * next to reading members with their scores: with 500 ids of two sets this takes a sixth of a
- * merge's time. The search ends in any case: a score that is no number of ours (inf) must not hold
- * up a server.
+ * which there are fewer ids than wanted, `high` as the next one, whose ids fit only in part.
+ * Counting is cheap compared with reading members with their scores: with 500 ids of two sets this
+ * takes a sixth of the time of a merge. The search ends in any case: a score that we did not write
+ * (inf) must not block a server.
  *
- * take() reads whole slices; one ends where the priority does, so that its first score serves for
- * all of it. Only heads are taken, so removing by rank is enough.
+ * take() reads whole slices; a slice ends where the priority does, so that its first score serves
+ * for all of it. Only heads are taken, so removing by rank is enough.
  *
- * By weight it is systematic sampling: each queue has a part of a line from u to u + n and gets the
- * whole numbers in it, on average exactly its share, also of one. What a queue lacks goes to the
- * others in the next round; a round ends the sharing or exhausts a queue. There u is another one:
- * what the first has decided must not decide once more. */
+ * With weights it is systematic sampling: each queue gets a part of the line from u to u + n, and
+ * as many ids as there are whole numbers in it: on average exactly its share, even of a single id.
+ * If a queue has fewer, the others get the rest in the next round; each round ends the sharing or
+ * exhausts a queue. Later rounds use another u, since the one that decided the first must not
+ * decide again. */
 static const char body[] =
     "local want, out = tonumber(ARGV[1]), {}\n"
     "local own = redis.call('ZRANGE', KEYS[1], 0, 9)\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pushing and counting of hints: requests to the active node, of a command for each set. Waking:
- * requests to the node where a pop blocks. */
+ * Pushes and counts hints: requests to the active node, with one command per set. It wakes pops,
+ * too, with requests to the node on which a pop blocks. */
 #include "base/recorder.h"
 #include "hints/nodes.h"
 #include "hints/wake.h"
@@ -13,11 +13,11 @@
 
 #define PREFIX_MAX 64
 #define REQUEST_BYTES_MAX ((size_t)4 << 20)
-#define PAIRS_MAX 250 /* in one ZADD: Redis serves others between two commands */
+#define PAIRS_MAX 250 /* per ZADD: Redis serves other clients between two commands */
 
 #define GROUPS_MAX 64
 
-/* A key that a request names, in its commands from `first` on. */
+/* A key in a request, used by its commands from `first` on. */
 struct request_key {
     size_t first;
     bool is_wrong_type;
@@ -28,13 +28,13 @@ struct hints {
     struct hints_nodes *nodes;
     int64_t timeout_us;
     char prefix[PREFIX_MAX];
-    struct buf scratch; /* the commands of one request, and the keys in them */
+    struct buf scratch; /* the commands of one request */
     struct request_key keys[GROUPS_MAX];
     size_t key_count;
     uint32_t next[HINTS_PUSH_MAX];
 };
 
-/* A request under way. */
+/* A request in flight. */
 struct request {
     struct hints *hints;
     size_t node;
@@ -42,10 +42,10 @@ struct request {
     hints_counted_cb *on_counted;
     hints_woken_cb *on_woken;
     void *ctx;
-    int64_t sum; /* of the integers in its replies */
+    int64_t sum; /* sum of the integers in its replies */
     int64_t first;
     struct err refusal;
-    bool is_wrong_type; /* and nothing worse than that */
+    bool is_wrong_type; /* there was no other error */
     size_t key_count;
     struct request_key keys[];
 };
@@ -96,7 +96,8 @@ int hints_active_node(const struct hints *hints)
     return hints_nodes_first_up(hints->nodes);
 }
 
-/* Hints may be wrong and are never authoritative: so may their key be (fault.H3). */
+/* A key of the wrong type is handled like a wrong hint: hints are never authoritative
+ * (fault.H3). */
 static bool take_wrong_type(struct request *r, size_t index, const struct redis_value *value)
 {
     if (value->type != REDIS_ERROR || strncmp(value->text, "WRONGTYPE", 9) != 0) {
@@ -118,7 +119,8 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *value)
         r->sum += value->integer;
         return;
     }
-    if (r->on_counted != NULL && value->type == REDIS_ARRAY) { /* empty, or member and score */
+    /* an empty array, or member and score */
+    if (r->on_counted != NULL && value->type == REDIS_ARRAY) {
         r->first = value->len == 2 && value->items[1]->type == REDIS_STRING
                        ? hint_score_parse(value->items[1]->text)
                        : -1;
@@ -130,7 +132,7 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *value)
             value->type == REDIS_ERROR ? value->text : "not an integer");
 }
 
-/* What stands in the place of hints is taken away; the caller repeats what it asked for. */
+/* Removes keys of the wrong type that are in the place of hints; the caller repeats its request. */
 static void take_away(struct request *r)
 {
     struct hints *h = r->hints;
@@ -175,7 +177,7 @@ static void on_done(void *ctx, enum status st)
     free(r);
 }
 
-/* Sends what is in `scratch`; node: −1 = none is up. */
+/* Sends the commands in `scratch`; node: −1 = none is up. */
 static enum status send_scratch(struct hints *h, int node, size_t reply_count,
                                 const struct request *request, struct err *err)
 {
@@ -223,7 +225,7 @@ struct group {
     uint32_t last;
 };
 
-/* Groups the list by set. Beyond GROUPS_MAX sets, what fits nowhere goes to the last group, whose
+/* Groups the list by set. Beyond GROUPS_MAX sets, hints without a group go to the last group, whose
  * ZADDs are then cut where the set changes. */
 static size_t group_by_set(struct hints *h, const struct hint *list, size_t count,
                            struct group *groups)
@@ -257,8 +259,8 @@ static void remember_key(struct hints *h, size_t first, const char *queue, const
     (void)hint_key(key->text, h->prefix, queue, kind);
 }
 
-/* One ZADD with up to PAIRS_MAX hints of one set, from *i on, which moves on. LT: an id that is
- * there already gets the earlier of both scores. */
+/* Writes one ZADD with up to PAIRS_MAX hints of one set, beginning with *i, which advances. LT: an
+ * id that is already there gets the lower of both scores. */
 static enum status write_zadd(struct hints *h, const struct hint *list, uint32_t *i,
                               struct err *err)
 {
@@ -311,7 +313,8 @@ enum status hints_count(struct hints *hints, const struct hints_range *range,
                         hints_counted_cb *done, void *ctx, struct err *err)
 {
     char key[HINT_KEY_MAX];
-    char bounds[2][HINT_ID_TEXT_MAX + 2]; /* from the priority's first score to before the next's */
+    /* from the priority's first score to just below the next priority's */
+    char bounds[2][HINT_ID_TEXT_MAX + 2];
     char lowest[HINT_ID_TEXT_MAX + 1];
     int64_t from = range->priority * HINT_PRIORITY_STEP;
     (void)snprintf(lowest, sizeof lowest, "%" PRId64, range->from * HINT_PRIORITY_STEP);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define SHARE_BYTES_MAX 24 /* two numbers */
+#define SHARE_BYTES_MAX 24 /* for two numbers */
 
 static void sets_free(struct hints_sets *sets)
 {

@@ -155,8 +155,8 @@ static size_t label_count(const struct metric_family *family)
     return n;
 }
 
-/* The last of several labels is one of few words (an outcome, a state): it is kept while that
- * holds. */
+/* The last of several labels has few values (an outcome, a state), so it is kept as long as
+ * OTHERS_MAX allows. */
 static struct metric *series_other(struct metric_set *set, const char **values)
 {
     size_t labels = label_count(set->family);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text for Prometheus:
+ * Renders the text for Prometheus:
  * https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format */
 #include "metrics/series.h"
 
@@ -8,12 +8,12 @@
 #include <stdio.h>
 
 #define NUMBER_TEXT_MAX 32
-#define EXACT_MAX 9007199254740992.0 /* 2^53: above it a double has gaps between integers */
+#define EXACT_MAX 9007199254740992.0 /* 2^53: above it not every integer is a double */
 
 static const char *const type_names[] = {
     [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
 
-/* An output that remembers its first failure, so that its users need not look after each word. */
+/* An output that keeps its first failure, so that callers need not check every call. */
 struct text {
     struct buf *out;
     struct err *err;
@@ -55,8 +55,8 @@ static void put_number(struct text *t, double value)
     }
 }
 
-/* How many octets the UTF-8 character at `p` has; 0 if it is none. Overlong forms and surrogates
- * are none either: a scrape with one such text is refused as a whole. */
+/* Returns the length in octets of the UTF-8 character at `text`; 0 if it is invalid, which includes
+ * overlong forms and surrogates: Prometheus rejects a whole scrape because of one invalid text. */
 static size_t utf8_len(const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -66,7 +66,7 @@ static size_t utf8_len(const char *text)
     }
     for (size_t i = 1; i < len; i++) {
         if ((p[i] & 0xC0) != 0x80) {
-            return 0; /* the NUL at the end is such an octet */
+            return 0; /* the NUL at the end lands here, too */
         }
     }
     bool is_bad = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
@@ -101,7 +101,7 @@ static void put_label(struct text *t, bool is_first, const char *name, const cha
     put(t, "\"", 1);
 }
 
-/* `name_suffix{labels,le="…"} `, without the braces if there is nothing in them. */
+/* Writes `name_suffix{labels,le="…"} `, without the braces if there are no labels. */
 static void put_head(struct text *t, const struct metric *m, const char *suffix, const char *le)
 {
     bool is_first = true;
@@ -163,7 +163,7 @@ static void put_family(struct text *t, const struct metric_family *family)
     put_text(t, "# HELP ");
     put_text(t, family->name);
     put(t, " ", 1);
-    put_text(t, family->help); /* a constant of ours: nothing to escape */
+    put_text(t, family->help); /* one of our constants: nothing to escape */
     put_text(t, "\n# TYPE ");
     put_text(t, family->name);
     put(t, " ", 1);

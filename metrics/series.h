@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a registry is made of; shared by metrics.c, which counts, and render.c, which only reads. */
+ * The structs of a registry, shared by metrics.c, which counts, and render.c, which only reads. */
 #ifndef CLAIMD_METRICS_SERIES_H
 #define CLAIMD_METRICS_SERIES_H
 
 #include "metrics/metrics.h"
 
-#define METRIC_VALUE_MAX 256 /* octets of a label's value; longer ones are cut */
-#define METRIC_BUCKETS 64    /* of the table of a family's series */
+#define METRIC_VALUE_MAX 256 /* octets of a label value; longer ones are truncated */
+#define METRIC_BUCKETS 64    /* of the hash table of a family's series */
 
 struct metric {
     const struct metric_family *family;
-    struct metric *next;             /* in the order of creation */
-    struct metric *same_hash;        /* in the same bucket */
-    char *values[METRIC_LABELS_MAX]; /* owned; as they were given */
-    uint64_t total;                  /* of a counter; of a histogram, how many were observed */
-    double number;      /* of a gauge; of a histogram, their sum; of a counter, its seconds */
+    struct metric *next;             /* in order of creation */
+    struct metric *same_hash;        /* in the same hash bucket */
+    char *values[METRIC_LABELS_MAX]; /* owned; not escaped */
+    uint64_t total;     /* a counter's value, or a histogram's number of observations */
+    double number;      /* a gauge's value, a histogram's sum, or a counter's seconds */
     size_t bound_count; /* of a histogram */
-    uint64_t counts[];  /* … how many up to each bound and above the one before */
+    uint64_t counts[];  /* a histogram's observations per bucket; not cumulative */
 };
 
 struct metric_set {

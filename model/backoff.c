@@ -20,7 +20,7 @@ static const struct {
     [BACKOFF_LIST] = {"list:", ',', 1, BACKOFF_LIST_MAX},
 };
 
-/* A bare number of seconds is no duration here. */
+/* Reads one duration; unlike elsewhere, a bare number of seconds is not allowed. */
 static bool read_duration(const char *text, size_t len, int64_t *ret_us)
 {
     char one[BACKOFF_SIZE];
@@ -48,7 +48,7 @@ static bool read_durations(const char *text, size_t len, struct backoff *b)
     }
 }
 
-/* "~10%" at the end, or nothing. */
+/* Reads "~10%" at the end, or nothing. */
 static bool read_jitter(const char *text, struct backoff *b)
 {
     int64_t percent = 0;
@@ -92,7 +92,7 @@ static int64_t plain_us(const struct backoff *b, int attempt)
         }
         return min_i64(delay, b->us[1]);
     }
-    case BACKOFF_LINEAR: /* 366 days times 2^31 passes what an int64_t holds */
+    case BACKOFF_LINEAR: /* 366 days times 2^31 would exceed an int64_t */
         return b->us[0] > b->us[1] / attempt ? b->us[1] : b->us[0] * attempt;
     case BACKOFF_FIXED:
     case BACKOFF_LIST:

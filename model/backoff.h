@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#define BACKOFF_SIZE 101 /* of its text, with the NUL */
+#define BACKOFF_SIZE 101 /* size of its text, with the NUL */
 #define BACKOFF_LIST_MAX 20
 #define BACKOFF_FORMS                                                                        \
     "exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with " \
@@ -27,14 +27,15 @@ enum backoff_shape { BACKOFF_EXPONENTIAL, BACKOFF_LINEAR, BACKOFF_FIXED, BACKOFF
 struct backoff {
     enum backoff_shape shape;
     int jitter_percent;
-    int64_t us[BACKOFF_LIST_MAX]; /* first and cap; the delay; the delays */
+    int64_t us[BACKOFF_LIST_MAX]; /* first delay and cap; the delay; or the delays */
     size_t count;
 };
 
-/* INVALID names the allowed forms. */
+/* Parses the text. INVALID names the allowed forms. */
 enum status backoff_parse(const char *text, struct backoff *ret, struct err *err) MUST_USE;
 
-/* The delay after n ≥ 1 charged attempts. `unit` is the jitter's draw in [0, 1000]. */
+/* Returns the delay after n ≥ 1 charged attempts. `unit` is the random number of the jitter, in [0,
+ * 1000]. */
 int64_t backoff_us(const struct backoff *b, int attempt, int unit);
 
 #endif

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_ROWS_MIN 16 /* a lane that seems empty is read at least this far */
+#define READ_ROWS_MIN 16 /* a lane that seems empty is read by at least this many rows */
 #define PAGE_ROWS_MIN 64
-#define LANE_US 6    /* to look at one that seems empty … */
-#define IDLE_MAX 128 /* looked at in a pass in which others have more */
-#define LANE_REST 10 /* … and at all of them a tenth of the time */
+#define LANE_US 6    /* cost of looking at a lane that seems empty */
+#define IDLE_MAX 128 /* such lanes looked at in a pass in which others have more rows */
+#define LANE_REST 10 /* looking at all of them may take a tenth of the time */
 #define PASS_US_MAX (20 * INT64_C(1000))
 
 void feed_init(struct feed *f, const struct feed_limits *limits)
@@ -36,7 +36,7 @@ void feed_release(struct feed *f)
     *f = (struct feed){.limits = f->limits, .page_rows = f->limits.page_rows};
 }
 
-/* ---- going back ---- */
+/* ---- rewinding ---- */
 
 void feed_lane_rewind(struct feed_lane *lane, int64_t us)
 {
@@ -44,10 +44,10 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
         lane->rewind_us = min_i64(lane->rewind_us, us);
         return;
     }
-    if (lane->is_lap) { /* reads every tenant from its beginning as it is */
+    if (lane->is_lap) { /* a lap reads every tenant from its beginning anyway */
         return;
     }
-    struct feed_pos to = {.us = us, .id = INT64_MIN}; /* with all rows of that time */
+    struct feed_pos to = {.us = us, .id = INT64_MIN}; /* includes all rows of that time */
     if (feed_pos_before(to, lane->cursor) && !SEEDED_BUG(5)) {
         lane->cursor = to;
     }
@@ -65,8 +65,8 @@ void feed_rewind(struct feed *f, int64_t us)
     }
 }
 
-/* PostgreSQL's clock was set back, or a failover led to a slower one: new rows are older than what
- * the cursor has read. */
+/* Handles a PostgreSQL clock that was set back, also by a failover to a server with a slower one:
+ * new rows are older than what the cursor has read. */
 static void clock_back(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
     if (SEEDED_BUG(18) || l->cursor.us <= pg_us + f->limits.look_behind_us / 2) {
@@ -79,7 +79,7 @@ static void clock_back(const struct feed *f, struct feed_lane *l, int64_t pg_us)
     l->has_more = true;
 }
 
-/* ---- the plan of a pass ---- */
+/* ---- planning a pass ---- */
 
 static int64_t group_room(const struct feed *f, const struct feed_group *g)
 {
@@ -109,8 +109,8 @@ static void behind_to(struct feed_lane *l, int64_t us)
     }
 }
 
-/* Between walks the look-behind keeps up with the clock while the cursor reads old rows: a backlog
- * has no late neighbours. */
+/* Between its walks, the look-behind keeps up with the clock while the cursor reads old rows: late
+ * commits don't add rows to a backlog. */
 static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
     if (!l->is_served || l->reading > 0) {
@@ -124,7 +124,7 @@ static bool lane_wants_behind(const struct feed *f, struct feed_lane *l, int64_t
 }
 
 struct demand {
-    int busy; /* lanes with more */
+    int busy; /* lanes with more rows */
     int idle; /* lanes that seem empty */
     int behind;
 };
@@ -152,18 +152,18 @@ static struct demand demand_of(struct feed *f, int64_t now_us, int64_t pg_us, bo
     return d;
 }
 
-/* Lanes that seem empty get a quarter of their group's room, and a row each at least: thousands of
- * them leave the most of it to those with more. */
+/* Lanes that seem empty get a quarter of their group's room, but at least one row each: even
+ * thousands of them leave most of it to the lanes with more. */
 static int64_t idle_room(const struct feed *f, const struct feed_group *g)
 {
     return group_room(f, g) / (g->busy > 0 ? 4 : 1);
 }
 
-/* A lane with more gets its part of the page, and of the room that its group has left. */
+/* A lane with more rows gets its part of the page, and of the room that is left in its group. */
 static int ahead_rows(const struct feed *f, const struct feed_lane *l, const struct demand *d)
 {
     const struct feed_group *g = &f->groups[l->group];
-    assert(d->busy + d->idle > 0 && g->busy + g->idle > 0); /* it was counted itself */
+    assert(d->busy + d->idle > 0 && g->busy + g->idle > 0); /* this lane itself was counted */
     if (!l->has_more) {
         int64_t rows = max_i64(f->page_rows / (d->busy + d->idle), READ_ROWS_MIN);
         return (int)max_i64(min_i64(rows, idle_room(f, g) / g->idle), 1);
@@ -240,7 +240,7 @@ size_t feed_plan_ahead(struct feed *f, int64_t now_us, int64_t pg_us, struct fee
     return plan(f, now_us, pg_us, true, false, ret_ranges, max);
 }
 
-/* ---- what came ---- */
+/* ---- results ---- */
 
 bool feed_range_row(const struct feed *f, const struct feed_range *range, struct feed_pos row,
                     bool is_available)
@@ -260,9 +260,9 @@ static void behind_done(struct feed *f, struct feed_lane *l, bool is_full, struc
     l->is_young = feed_pos_before(l->behind, l->cursor);
 }
 
-/* Past what was walked and gave nothing: entries of a transaction that has not committed, or dead
- * ones, would be walked again at each read. What commits behind here was written before the
- * look-behind by somebody whose end rewinds. */
+/* Moves the cursor past what was walked without result: entries of a transaction that has not
+ * committed, or dead ones, would be walked again by each read. A row that later commits behind the
+ * cursor was written by a transaction older than the look-behind, whose end causes a rewind. */
 static void cursor_keep_up(const struct feed *f, struct feed_lane *l, int64_t pg_us)
 {
     struct feed_pos to = {.us = pg_us - f->limits.look_behind_us};
@@ -285,8 +285,8 @@ static void ahead_done(const struct feed *f, struct feed_lane *l, int rows, bool
     }
 }
 
-/* What is pushed in a full pass is bounded as well: the rest is left to the cursor, which waits for
- * room. */
+/* The number of hints that a full pass pushes is bounded, too: the rest is left to the cursor,
+ * which waits for room. */
 static void full_done(struct feed *f, const struct feed_range *range, bool is_full,
                       struct feed_pos last)
 {
@@ -297,7 +297,7 @@ static void full_done(struct feed *f, const struct feed_range *range, bool is_fu
         l->is_full_read = true;
         feed_lane_rewind(l, last.us);
     } else if (is_full && range->lane < f->full_turn) {
-        f->full_turn = range->lane; /* it comes first in the next page */
+        f->full_turn = range->lane; /* the next page begins with it */
     }
 }
 

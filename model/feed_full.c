@@ -4,8 +4,8 @@
 #include "base/bug.h"
 #include "base/clock.h"
 
-#define ROWS_MIN 16    /* of a lane in one page */
-#define REST_FACTOR 20 /* of a full pass's length: 5 % of the time */
+#define ROWS_MIN 16    /* per lane and page */
+#define REST_FACTOR 20 /* times the duration of a full pass: 5 % of the time */
 #define SOON_FACTOR 2
 #define SOON_US (10 * US_PER_MS)
 #define RETRY_FIRST_US (100 * US_PER_MS)
@@ -21,17 +21,17 @@ void feed_full_begin(struct feed *f)
             f->lanes[i].full = FEED_BEGIN;
         }
         f->lanes[i].is_full_read = false;
-        f->lanes[i].full_turn = 0; /* it trusts nothing that is remembered */
+        f->lanes[i].full_turn = 0; /* a full pass relies on nothing that is remembered */
         f->lanes[i].is_full_open = f->lanes[i].reading > 0;
         f->lanes[i].lap.wants_deep = true;
     }
     f->full_turn = 0;
 }
 
-/* Up to the cursor as it is now: what the cursor has passed meanwhile may hold a late row, too. A
- * read that was under way when the full pass began may have read before the newest of the rows that
- * this full pass is to find, and will move the cursor past them: until it ends, up to PostgreSQL's
- * now. */
+/* Returns up to where to read: the present cursor, since the part that it has passed meanwhile may
+ * contain a late row, too. If a read was in flight when the full pass began, it may have read
+ * before the newest rows that this full pass must find were visible, and will move the cursor past
+ * them: until it ends, read up to PostgreSQL's now. */
 static struct feed_pos full_pass_to(const struct feed_lane *l)
 {
     return l->is_full_open ? (struct feed_pos){.us = FEED_NEVER_US} : l->cursor;
@@ -65,7 +65,7 @@ size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, s
     return count;
 }
 
-/* ---- when ---- */
+/* ---- timing ---- */
 
 void feed_full_want(struct feed_full_pace *p, int64_t now_us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The full pass of the feed: every lane, found anew, is read from its beginning up to its cursor,
- * and each available row on the way is pushed again (adding nothing where its hint is still there).
+ * The full pass of the feed: it discovers every lane again, reads each from its beginning up to its
+ * cursor, and pushes each available row on the way (which adds nothing if its hint is still there).
  * So a due row waits no longer than the interval between two full passes and the duration of one,
  * whatever put it behind the cursor (INTERFACES rule 13). Pure; BOOTTIME µs.
  *
@@ -13,20 +13,21 @@
 
 #include "model/feed.h"
 
-/* Every lane is to be read from its beginning. */
+/* Begins a full pass: every lane will be read from its beginning. */
 void feed_full_begin(struct feed *f);
 
-/* The next ranges, at most `max`, together about `rows` rows; 0 = the full pass is over. */
+/* Plans the next ranges, at most `max`, together about `rows` rows. Returns how many; 0 = the full
+ * pass is complete. */
 size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, size_t max);
 
-/* When to run: at an interval, and soon after a request, but limited by what it costs. */
+/* When to run full passes: at an interval, and soon after a request, but limited by their cost. */
 struct feed_full_pace {
     int64_t every_us;  /* INTERFACES "full pass" */
-    int64_t begun_us;  /* the full pass under way, or the last one */
+    int64_t begun_us;  /* start of the full pass in progress, or of the last one */
     int64_t ended_us;  /* 0 = none has ended yet */
-    int64_t took_us;   /* the last one */
-    int64_t wanted_us; /* requested since the last one began; 0 = no */
-    int64_t again_us;  /* after a failed one: not before this; 0 = it was complete */
+    int64_t took_us;   /* duration of the last one */
+    int64_t wanted_us; /* when one was requested, since the last one began; 0 = not */
+    int64_t again_us;  /* after a failure: not before this time; 0 = it was complete */
     int failures;      /* in a row */
 };
 
@@ -34,11 +35,12 @@ void feed_full_want(struct feed_full_pace *p, int64_t now_us);
 void feed_full_begun(struct feed_full_pace *p, int64_t now_us);
 void feed_full_ended(struct feed_full_pace *p, int64_t now_us, bool is_complete);
 
-/* From the end of a full pass that took `took_us` to the beginning of the next. */
+/* Returns the time from the end of a full pass that took `took_us` to the beginning of the next
+ * one. */
 int64_t feed_full_distance_us(int64_t every_us, int64_t took_us);
 
-/* When the next one may begin: a requested one after a rest of twice the last one's duration,
- * others so that they take at most 5 % of the time. */
+/* Returns when the next one may begin: a requested one after a rest of twice the last one's
+ * duration, others so that they take at most 5 % of the time. */
 int64_t feed_full_next_us(const struct feed_full_pace *p);
 
 #endif

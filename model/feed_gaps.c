@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between the known lanes of a served queue, in the order of the feed index, an unknown one may
- * lie: these gaps are probed instead of walking the known lanes' rows to find others. Queues that
- * nobody serves are not looked into, however much lies there. */
+ * Between the known lanes of a served queue, in the order of the feed index, there may be an
+ * unknown one: these gaps are probed instead of walking over the rows of known lanes to find
+ * others. Queues that no worker serves are not probed, however many jobs they have. */
 #include "base/minmax.h"
 #include "model/feed.h"
 
 #include <stdio.h>
 
-#define GAP_US 15   /* to look into one */
-#define GAP_REST 20 /* 5 % of the time */
+#define GAP_US 15   /* cost of probing one */
+#define GAP_REST 20 /* probing may take 5 % of the time */
 #define FEW_LANES 16
 
 struct gap_list {
@@ -33,7 +33,7 @@ static void gap_add(struct gap_list *g, enum feed_gap_form form, const char *que
     }
 }
 
-/* `prev` and `next`: lanes of one queue, NULL at its ends. */
+/* Adds the gaps between two lanes of one queue; NULL = an end of the queue. */
 static void gap_add_between(struct gap_list *g, const char *queue, const struct feed_lane *prev,
                             const struct feed_lane *next)
 {
@@ -52,7 +52,7 @@ static void gap_add_between(struct gap_list *g, const char *queue, const struct 
     }
 }
 
-/* Its lanes are neighbours in `order`. */
+/* Counts the lanes of the queue, which are adjacent in `order`. */
 static size_t lanes_of(const struct feed *f, const char *queue, size_t first)
 {
     size_t n = 0;

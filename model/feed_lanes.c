@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of lanes and of their groups: places that stay where they are, because ranges and
- * counts under way name them by index. */
+ * The tables of lanes and of their groups. Entries don't move, because ranges and counts in flight
+ * refer to them by index. */
 #include "base/cleanup.h"
 #include "model/feed.h"
 
@@ -20,7 +20,7 @@ static int lane_compare(const struct feed_lane *a, const struct feed_lane *b)
     return a->priority != b->priority ? a->priority - b->priority : a->share - b->share;
 }
 
-/* Where the lane is in `order`, or would have to be. */
+/* Returns the index in `order` of the lane, or the index where it is to be inserted. */
 static size_t order_find(const struct feed *f, const struct feed_lane *wanted)
 {
     size_t low = 0;
@@ -36,7 +36,7 @@ static size_t order_find(const struct feed *f, const struct feed_lane *wanted)
     return low;
 }
 
-/* A lane is wanted that the table may or may not have; false: no queue has such a name. */
+/* Makes a lane to search for; false: no queue can have that name. */
 static bool lane_name(struct feed_lane *ret, const char *queue, int priority, int share)
 {
     *ret = (struct feed_lane){.priority = priority, .share = share};
@@ -73,7 +73,7 @@ static void *grown(void *list, size_t item, size_t *cap, struct err *err)
     return bigger;
 }
 
-/* A place in the table of groups: a free one, else the next. */
+/* Finds an entry in the table of groups: a free one, or the next. */
 static enum status group_new(struct feed *f, const struct feed_lane *lane, size_t *ret,
                              struct err *err)
 {
@@ -98,7 +98,8 @@ static enum status group_new(struct feed *f, const struct feed_lane *lane, size_
     return STATUS_OK;
 }
 
-/* Lanes of one group are neighbours in `order`; `at` is where this one will be. */
+/* Finds the lane's group. Lanes of one group are adjacent in `order`; `at` is where this lane will
+ * be. */
 static enum status group_of(struct feed *f, const struct feed_lane *lane, size_t at, size_t *ret,
                             struct err *err)
 {
@@ -113,7 +114,7 @@ static enum status group_of(struct feed *f, const struct feed_lane *lane, size_t
     return group_new(f, lane, ret, err);
 }
 
-/* A place in the table of lanes, and one more in `order`. */
+/* Finds an entry in the table of lanes, and makes room for one more in `order`. */
 static enum status lane_room(struct feed *f, size_t *ret, struct err *err)
 {
     size_t at = f->lane_count;
@@ -154,7 +155,7 @@ enum status feed_lane_put(struct feed *f, const char *queue, int priority, int s
     }
     struct feed_lane lane;
     bool is_named = lane_name(&lane, queue, priority, share);
-    assert(is_named); /* its name was checked */
+    assert(is_named); /* the name was checked before */
     size_t at = order_find(f, &lane);
     st = group_of(f, &lane, at, &lane.group, err);
     if (st != STATUS_OK) {
@@ -168,7 +169,7 @@ enum status feed_lane_put(struct feed *f, const char *queue, int priority, int s
     lane.rewind_us = FEED_NEVER_US;
     lane.next_due_us = FEED_NEVER_US;
     lane.seen_us = now_us;
-    lane.is_full_read = true; /* a full pass under way has nothing to read behind its cursor */
+    lane.is_full_read = true; /* a full pass in progress has nothing to read behind its cursor */
     lane.has_more = true;
     lane.is_served = true;
     lane.is_used = true;
@@ -202,8 +203,8 @@ enum status feed_lane_add(struct feed *f, const char *queue, int priority, int s
     return feed_lane_put(f, queue, priority, share, now_us, &lane, err);
 }
 
-/* Every pass looks at all places: where most are free, the others move together. Without memory for
- * that they stay. */
+/* Every pass looks at all entries: if most are free, the others are moved together. If memory runs
+ * out, they stay where they are. */
 static void lanes_compact(struct feed *f)
 {
     size_t *moved = NULL;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A queue with more lanes than there is room for. Its tenants are walked in laps: in each, some
- * rows of every tenant are read from its beginning, so that nothing has to be remembered of any
- * tenant, nobody is left out, and whatever comes behind is found by the next lap. */
+ * A queue with more lanes than there is room for. Its tenants are walked in laps: each lap reads
+ * some rows of every tenant from its beginning, so that nothing has to be remembered about a
+ * tenant, no tenant is left out, and rows that appear later are found by the next lap. */
 #include "base/clock.h"
 #include "base/minmax.h"
 #include "model/feed.h"
 
 #include <string.h>
 
-#define LANES_MIN 1024 /* below that a queue is no reason why there is no room */
-#define PAGE_MAX 512   /* shares in one read */
-#define EACH_MAX 64    /* rows of one share in a lap */
-#define ROWS_MAX 4096  /* in one read */
-#define SHARE_US 30    /* to look at one share */
-/* From the beginning of a lap to that of the next, times what it costs to look at all shares. */
+#define LANES_MIN 1024 /* a queue with fewer lanes is not the reason why there is no room */
+#define PAGE_MAX 512   /* shares per read */
+#define EACH_MAX 64    /* rows of one share per lap */
+#define ROWS_MAX 4096  /* rows per read */
+#define SHARE_US 30    /* cost of looking at one share */
+/* Time between the beginnings of two laps, as a multiple of the cost of looking at all shares. */
 #define DISTANCE_BUSY 2
-#define DISTANCE_IDLE 5 /* … where the last one found nothing new */
+#define DISTANCE_IDLE 5 /* if the last lap found nothing new */
 #define DISTANCE_MAX_US (5 * US_PER_S)
 
-/* ---- which queues ---- */
+/* ---- choosing queues ---- */
 
 bool feed_queue_has_laps(const struct feed *f, const char *queue)
 {
@@ -28,7 +28,7 @@ bool feed_queue_has_laps(const struct feed *f, const char *queue)
            strcmp(f->lanes[f->order[at]].queue, queue) == 0;
 }
 
-/* A queue whose lanes are given up. */
+/* Selects the lanes of a queue that are given up. */
 static bool is_lane_of(const struct feed_lane *lane, const void *queue)
 {
     return !lane->is_lap && strcmp(lane->queue, queue) == 0;
@@ -55,7 +55,7 @@ static size_t largest_queue(const struct feed *f, char ret_queue[JOB_NAME_MAX + 
     return most;
 }
 
-/* Its lanes go last, so that the groups, and what is known of their hints, stay. */
+/* Drops the old lanes last, so that the groups, and the known numbers of their hints, stay. */
 enum status feed_laps_begin(struct feed *f, char ret_queue[JOB_NAME_MAX + 1], struct err *err)
 {
     f->is_crowded = false;
@@ -78,7 +78,8 @@ enum status feed_laps_begin(struct feed *f, char ret_queue[JOB_NAME_MAX + 1], st
     return STATUS_OK;
 }
 
-/* How many lanes the queue of this lap would have; −1: not all its laps are complete. */
+/* Returns how many lanes the queue of this lap would have; −1 = not all of its laps are
+ * complete. */
 static int lanes_wanted(const struct feed *f, size_t first)
 {
     int lanes = 0;
@@ -137,7 +138,7 @@ int64_t feed_laps_longest(const struct feed *f, const char **ret_queue)
 
 /* ---- one lap ---- */
 
-/* A clock that was set back holds up no lap. */
+/* The last condition prevents a clock that was set back from delaying a lap. */
 bool feed_lap_is_due(const struct feed_lane *l, int64_t pg_us)
 {
     return l->has_more || pg_us >= l->lap.next_us || l->lap.next_us - pg_us > DISTANCE_MAX_US;
@@ -156,7 +157,8 @@ static void lap_begin(const struct feed *f, struct feed_lane *l, int64_t pg_us)
     l->has_more = true;
 }
 
-/* Of each tenant so many rows that all who have some fill the room together. */
+/* Returns how many rows to read of each tenant, so that the tenants that have some fill the room
+ * together. */
 static int each_max(const struct feed *f, const struct feed_lap *lap)
 {
     int64_t busy = lap->last_shares < 0 ? f->limits.look_ahead : max_i64(lap->last_busy, 1);
@@ -182,7 +184,7 @@ struct feed_range feed_lap_range(struct feed *f, size_t lane, int64_t room, int6
 void feed_lap_share(struct feed *f, const struct feed_range *range, bool has_rows)
 {
     struct feed_lane *l = &f->lanes[range->lane];
-    l->turn = 0; /* its rows get turns from the one that is served on, as in a full pass */
+    l->turn = 0; /* its rows get turns from the one being served on, as in a full pass */
     l->lap.busy += has_rows;
 }
 
@@ -207,7 +209,7 @@ void feed_lap_done(struct feed *f, struct feed_lane *l, int shares, bool is_full
     lap->last_busy = lap->busy;
 }
 
-/* A read that was cut off is tried with fewer shares; if one alone takes too long, it is left out
+/* Repeats a read that was cut off with fewer shares; if a single one takes too long, it is left out
  * of this lap. */
 void feed_lap_too_long(struct feed_lane *l)
 {

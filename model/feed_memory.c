@@ -6,7 +6,7 @@
 
 #define CAP_FIRST ((size_t)1024)
 
-/* The time belongs to it: a job that is retried at once comes again under its id. */
+/* The key includes the time: a job that is retried at once has the same id again. */
 static uint64_t mix(int64_t id, int64_t ready_us)
 {
     uint64_t x = (uint64_t)id * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)ready_us;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What was fed in the last moments: a set of (id, ready time) in two generations. Forgetting an
- * entry costs only a repeated push, which adds nothing; so the set is bounded, and adding to it
+ * entry only costs a repeated push, which adds nothing; so the set is bounded, and adding to it
  * never fails. */
 #ifndef CLAIMD_MODEL_FEED_MEMORY_H
 #define CLAIMD_MODEL_FEED_MEMORY_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FEED_MEMORY_MAX ((size_t)1 << 18) /* slots of a generation */
+#define FEED_MEMORY_MAX ((size_t)1 << 18) /* slots per generation */
 
 struct feed_memory_half {
     uint64_t *slots; /* 0 = empty */
@@ -24,11 +24,11 @@ struct feed_memory {
     int64_t turned_us;
 };
 
-void feed_memory_release(struct feed_memory *m); /* zero is a valid empty one */
+void feed_memory_release(struct feed_memory *m); /* all zeros is a valid empty memory */
 void feed_memory_add(struct feed_memory *m, int64_t id, int64_t ready_us);
 bool feed_memory_has(const struct feed_memory *m, int64_t id, int64_t ready_us);
 
-/* Forgets what is older than `age_us`, at the latest after twice that. */
+/* Forgets entries that are older than `age_us`, after twice that time at the latest. */
 void feed_memory_turn(struct feed_memory *m, int64_t now_us, int64_t age_us);
 
 #endif

@@ -9,8 +9,8 @@
 #define FULL_US_MAX (250 * US_PER_MS)
 #define STILL_US (100 * US_PER_MS)
 
-/* Producers whose trigger read the flag before it was set commit without a NOTIFY: these passes
- * find them. */
+/* Producers whose trigger read the flag before it was set commit without a NOTIFY; these passes
+ * find their rows. */
 static const int64_t hungry_us[] = {2 * US_PER_MS, 10 * US_PER_MS, 50 * US_PER_MS, 250 * US_PER_MS};
 
 static int64_t hungry_pass_us(struct feed_pace *p, int64_t every_us)
@@ -23,8 +23,8 @@ static int64_t hungry_pass_us(struct feed_pace *p, int64_t every_us)
     return every_us;
 }
 
-/* Workers take hints in batches, so a pass or two without fewer of them says nothing; and the job
- * of a tenant who has no hint yet waits for the next one (feat.B28). */
+/* Workers take hints in batches, so a pass or two without fewer hints means nothing; and the job of
+ * a tenant without a hint waits for the next pass (feat.B28). */
 static void pace_full(struct feed_pace *p, const struct feed_pass *pass)
 {
     if (!pass->is_full || pass->progress) {

@@ -96,7 +96,7 @@ static enum status kind_count(struct feed_served *s, size_t queue, const char *t
     return STATUS_OK;
 }
 
-/* The next name of a list; NULL at its end. */
+/* Returns the next name of a list; NULL at its end. */
 static const char *name_next(const char **at, size_t *ret_len)
 {
     while (**at == ',') {
@@ -212,7 +212,7 @@ void feed_served_partial(const struct feed_served *s, const char *queue, feed_se
     }
 }
 
-/* FNV-1a, with the end of each name. */
+/* FNV-1a over the name and its NUL. */
 static uint64_t hash_name(uint64_t hash, const char *name)
 {
     do {
@@ -234,7 +234,7 @@ uint64_t feed_served_routes(const struct feed_served *s)
     return sum;
 }
 
-/* Every kind that `a` routes, as `b` does? */
+/* True if `b` routes each kind in the same way as `a`. */
 static bool is_covered(const struct feed_served *a, const struct feed_served *b, const char *queue)
 {
     for (size_t i = 0; i < a->kind_count; i++) {

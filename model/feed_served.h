@@ -37,20 +37,20 @@ struct feed_served {
     size_t kind_cap;
 };
 
-void feed_served_release(struct feed_served *s); /* zero is a valid empty one */
+void feed_served_release(struct feed_served *s); /* all zeros is a valid empty table */
 
-/* A live worker; both lists are separated by commas. NOMEM. */
+/* Adds a live worker; both lists are separated by commas. NOMEM. */
 enum status feed_served_add(struct feed_served *s, const char *queues, const char *kinds,
                             struct err *err) MUST_USE;
 enum status feed_served_pause(struct feed_served *s, const char *queue, struct err *err) MUST_USE;
 
 enum feed_route feed_served_route(const struct feed_served *s, const char *queue, const char *kind);
-/* Does anybody work on the queue? */
+/* True if a worker serves the queue and it is not paused. */
 bool feed_served_has_queue(const struct feed_served *s, const char *queue);
-/* The queues that some worker serves, in the order of their names: the first one after `after` (""
- * is before all); NULL at the end. */
+/* Iterates over the served queues, ordered by name: returns the first one after `after` ("" is
+ * before all); NULL at the end. */
 const char *feed_served_next(const struct feed_served *s, const char *after);
-/* Appends the kinds of the queue that anybody serves, separated by commas. */
+/* Appends the kinds of the queue that some worker serves, separated by commas. */
 enum status feed_served_kinds(const struct feed_served *s, const char *queue, struct buf *out,
                               struct err *err) MUST_USE;
 /* Calls back for each kind of the queue that has a set of its own. */
@@ -58,10 +58,10 @@ typedef void feed_served_cb(void *ctx, const char *kind);
 void feed_served_partial(const struct feed_served *s, const char *queue, feed_served_cb *each,
                          void *ctx);
 
-/* A hash of all routes, whatever the order in which workers were added: it differs where two tables
- * route any job differently. */
+/* Returns a hash of all routes that does not depend on the order in which workers were added: it
+ * differs if two tables route any job differently. */
 uint64_t feed_served_routes(const struct feed_served *s);
-/* Do the two route any job of this queue differently? */
+/* True if the two route any job of this queue differently. */
 bool feed_served_differs(const struct feed_served *a, const struct feed_served *b,
                          const char *queue);
 

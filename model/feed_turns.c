@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a group has tenants, its hints are ordered by turns instead of due times: start-time fair
+ * If a group has tenants, its hints are ordered by turns instead of due times: start-time fair
  * queueing (Goyal, Vin, Cheng 1996), in which each job is one unit of work. A lane's row gets the
- * later of the turn that is being served and the one after its lane's last; so a tenant that comes
- * late goes ahead of what others have waiting, and one that was away saves nothing up. Turns are
- * numbers on the scale of due times, so that both kinds of score can stand in one set. */
+ * later of two turns: the one being served, and the one after its lane's last. So a tenant that
+ * arrives late goes ahead of what others have waiting, and one that was away saves nothing up.
+ * Turns are numbers on the scale of due times, so that both kinds of score can be in one set. */
 #include "base/clock.h"
 #include "base/minmax.h"
 #include "model/feed.h"
@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-/* Of look_ahead: full passes may push as many again, and tenants a row each. */
+/* Times look_ahead: full passes may push as many again, and tenants one row each. */
 #define HINTS_TIMES_MAX 4
 
-/* What was popped so long ago has started: workers claim 40 ms of work ahead. */
+/* Jobs whose hints were popped this long ago have started: workers claim 40 ms of work ahead. */
 #define STARTS_WITHIN_US (50 * US_PER_MS)
 
 bool feed_group_has_tenants(const struct feed_group *g)
@@ -23,11 +23,12 @@ bool feed_group_has_tenants(const struct feed_group *g)
     return g->tenants > 0;
 }
 
-/* The hints that are there are ordered by due time: their rows are read again, and given turns that
- * lie before that. */
+/* Begins turns: the present hints are ordered by due time, so their rows are read again, and get
+ * turns that are earlier. */
 static void begin_turns(struct feed *f, size_t group)
 {
-    f->groups[group].is_counted = false; /* which turn is served, must be known before the next */
+    /* the turn being served must be known before the next one */
+    f->groups[group].is_counted = false;
     for (size_t i = 0; i < f->lane_count; i++) {
         if (f->lanes[i].is_used && f->lanes[i].group == group) {
             feed_lane_rewind(&f->lanes[i], FEED_BEGIN_US);
@@ -57,7 +58,7 @@ void feed_group_served(struct feed *f, size_t group, int64_t first_ms)
 {
     struct feed_group *g = &f->groups[group];
     int64_t turn = first_ms >= 0 ? first_ms : max_i64(g->last_turn, f->pg_us / US_PER_MS);
-    if (g->now_turn == 0) { /* before all that the hints were given so far */
+    if (g->now_turn == 0) { /* make it earlier than all hints pushed so far */
         bool has_hints = first_ms >= 0;
         turn = has_hints ? max_i64(first_ms - HINTS_TIMES_MAX * f->limits.look_ahead, 1) : turn;
         g->now_turn = turn;
@@ -77,7 +78,7 @@ bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l)
            !feed_pos_before(l->cursor, l->high);
 }
 
-/* Whose turn was given before a rewind, isn't charged for it again. */
+/* A row that had its turn before a rewind is not charged for it again. */
 static bool is_charged(const struct feed_lane *l, const struct feed_range *range,
                        struct feed_pos row)
 {
@@ -88,7 +89,7 @@ int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct
 {
     struct feed_lane *l = &f->lanes[range->lane];
     struct feed_group *g = &f->groups[l->group];
-    if (!feed_group_has_tenants(g) || g->now_turn == 0) { /* 0: not counted yet */
+    if (!feed_group_has_tenants(g) || g->now_turn == 0) { /* 0 = not counted yet */
         return row.us;
     }
     int64_t *next = range->part == FEED_FULL ? &l->full_turn : &l->turn;

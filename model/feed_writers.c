@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row's time is drawn just before its transaction gets a number. */
+/* A row's time is taken just before its transaction gets an id. */
 #define MARGIN_US (US_PER_S / 2)
 
 void feed_writers_release(struct feed_writers *w)
@@ -72,8 +72,8 @@ static enum status see_all(struct feed_writers *w, const char *at, int64_t since
     return STATUS_OK;
 }
 
-/* One that was in a single list lived for less than two distances between them, which the
- * look-behind covers. */
+/* Forgets transactions that have ended. One that was in a single list lasted for less than two
+ * intervals between lists, which the look-behind covers. */
 static int64_t forget_ended(struct feed_writers *w, int64_t short_since_us)
 {
     int64_t rewind_us = INT64_MAX;
@@ -102,7 +102,7 @@ enum status feed_writers_list(struct feed_writers *w, const char *text, int64_t 
         return st;
     }
     bool is_clock_back =
-        pg_us < last_us && !SEEDED_BUG(18); /* whatever is written from now on is older */
+        pg_us < last_us && !SEEDED_BUG(18); /* what is written from now on has older times */
     for (size_t i = 0; is_clock_back && i < w->count; i++) {
         struct feed_writer *x = &w->list[i];
         x->since_us = x->since_us < pg_us - gap_us ? x->since_us : pg_us - gap_us;

@@ -6,8 +6,9 @@
 
 #define DAY_US (86400 * US_PER_S)
 #define HOLD_US DAY_US
-#define JUMP_US DAY_US          /* beyond the leader's own clock */
-#define ABSENCE_US (7 * DAY_US) /* without one: so long there may have been no leader */
+#define JUMP_US DAY_US /* further than the leader's own clock */
+/* without an own earlier check: there may have been no leader for this long */
+#define ABSENCE_US (7 * DAY_US)
 
 int64_t sweep_clock_look(struct sweep_clock *c, int64_t pg_us, int64_t passed_us)
 {

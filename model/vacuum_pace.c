@@ -4,13 +4,14 @@
 #include "base/clock.h"
 #include "base/minmax.h"
 
-/* A vacuum costs some milliseconds however few rows are dead, and walks over all indexes: so many
- * new ones, and so large a part of the table, are worth it. */
+/* A vacuum costs some milliseconds even if few rows are dead, and walks over all indexes: it is
+ * worth it for this many new ones, if they are this part of the table. */
 #define FRESH_MIN 250
 #define FRESH_PART 5
-/* Rest between two, times the length of the last: a twentieth of the time in all. */
+/* Pause between two vacuums, as a multiple of the duration of the last: a twentieth of the time in
+ * all. */
 #define REST_FACTOR 19
-/* Whether what could not be taken can be by now shows only by trying. */
+/* Only a vacuum shows whether the rows that were left can be removed by now. */
 #define LEFT_AGAIN_US (30 * US_PER_S)
 
 bool vacuum_pace_is_worth_a_look(const struct vacuum_pace *p, uint64_t fed, int64_t now_us)
@@ -25,7 +26,7 @@ void vacuum_pace_looked(struct vacuum_pace *p, uint64_t fed)
 
 bool vacuum_pace_is_due(struct vacuum_pace *p, const struct vacuum_rows *rows, int64_t now_us)
 {
-    p->left = min_i64(p->left, rows->dead); /* somebody else has vacuumed */
+    p->left = min_i64(p->left, rows->dead); /* another session has vacuumed */
     if (now_us < p->rest_until_us) {
         return false;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands in the protocol: a head, then arguments. */
+ * Commands in the wire protocol: a head, then arguments. */
 #include "redis/node.h"
 
 #define LINE_MAX_BYTES 24 /* marker, a 64-bit number, CR LF */

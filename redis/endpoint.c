@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Endpoints of Redis as they are written in the configuration. */
+ * Parses Redis endpoints as they are written in the configuration. */
 #include "base/parse.h"
 #include "redis/redis.h"
 
@@ -36,7 +36,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Undoes %XX in place; NUL can't be part of a name or a password. */
+/* Decodes %XX in place; NUL can't be part of a name or a password. */
 static enum status percent_decode(const char *what, char *text, struct err *err)
 {
     char *out = text;

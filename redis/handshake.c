@@ -107,7 +107,7 @@ static void take_info(struct handshake *h, const struct redis_value *v)
     }
 }
 
-/* An entry per command, nil for those that are not there. */
+/* Takes the reply to COMMAND INFO: one entry per command, nil if it does not exist. */
 static void take_commands(struct handshake *h, const struct redis_value *v)
 {
     if (v->type == REDIS_ARRAY && v->len == 2) {
@@ -116,8 +116,9 @@ static void take_commands(struct handshake *h, const struct redis_value *v)
     }
 }
 
-/* Being there is not being permitted: an ACL that was written for an older server has no rule for
- * it. The key is nobody's; that we may not touch it is said only once the command was permitted. */
+/* True if the command is permitted. A command may exist without being permitted: an ACL written for
+ * an older server has no rule for it. We may have no right to the key, but the server says so only
+ * after it has permitted the command. */
 static bool is_permitted(const struct redis_value *v)
 {
     return v->type == REDIS_INTEGER ||
@@ -138,7 +139,7 @@ void handshake_reply(struct handshake *h, const struct redis_value *v)
 {
     enum handshake_step step = h->steps[h->done++];
     if (h->err.status != STATUS_OK) {
-        return; /* what follows a refused AUTH is only its echo */
+        return; /* replies after a refused AUTH only repeat the error */
     }
     switch (step) {
     case STEP_AUTH:

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Finds "\nname:" and yields the rest of that line. */
+/* Finds the line "name:" and returns the rest of it. */
 static bool info_field(const char *text, size_t len, const char *name, const char **ret_value,
                        size_t *ret_len)
 {
@@ -60,8 +60,8 @@ static enum status read_number(const struct info_text *info, const char *name, i
     return STATUS_OK;
 }
 
-/* "7.0.15" to 70015. Each part counts up to 999: the number can't overflow, whatever the server
- * calls itself. */
+/* Converts "7.0.15" to 70015. Each part is limited to 999, so that the number can't overflow,
+ * whatever version the server reports. */
 static int version_number(const char *version)
 {
     int parts[3] = {0};
@@ -79,7 +79,7 @@ static int version_number(const char *version)
     return parts[0] * 10000 + parts[1] * 100 + parts[2];
 }
 
-/* Valkey calls itself so beside the version of the Redis that it is compatible with. */
+/* Valkey reports its own version beside that of the Redis with which it is compatible. */
 static enum status read_version(const struct info_text *source, struct redis_server_info *info,
                                 struct err *err)
 {
@@ -140,7 +140,7 @@ enum status redis_info_parse(const char *text, size_t len, struct redis_server_i
     if (read_number(&source, "used_memory", &info.memory_bytes, NULL) != STATUS_OK) {
         info.memory_bytes = 0; /* nothing depends on it */
     }
-    info.uptime_us = uptime_s > 0 ? uptime_s * US_PER_S : 0; /* its clock may have gone back */
+    info.uptime_us = uptime_s > 0 ? uptime_s * US_PER_S : 0; /* negative if its clock went back */
     info.is_master = strcmp(role, "master") == 0;
     info.is_cluster = cluster != 0;
     info.replica_count = (int)(replicas > 1000000 ? 1000000 : replicas);
@@ -156,7 +156,7 @@ static bool error_is(const struct redis_value *v, const char *word)
            (v->len == len || v->text[len] == ' ');
 }
 
-/* In the words of Redis 7.0, and of Redis 7.2 and Valkey. */
+/* Matches the wording of Redis 7.0, and that of Redis 7.2 and Valkey. */
 static bool is_about_a_key(const struct redis_value *v)
 {
     return error_is(v, "NOPERM") && (strstr(v->text, "one of the keys used") != NULL ||

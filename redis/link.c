@@ -11,8 +11,8 @@
 
 #define READ_BYTES ((size_t)64 << 10)
 #define KEEPALIVE_S 15
-#define USER_TIMEOUT_MS 20000        /* of unacknowledged bytes */
-#define KEPT_BYTES ((size_t)1 << 20) /* memory that a burst took is given back */
+#define USER_TIMEOUT_MS 20000        /* for unacknowledged bytes */
+#define KEPT_BYTES ((size_t)1 << 20) /* memory beyond this that a burst took is freed */
 
 struct link {
     union {
@@ -22,17 +22,18 @@ struct link {
         uv_pipe_t pipe;
     } io;
     uv_connect_t connect;
-    uv_poll_t writable; /* on a duplicate of its descriptor: libuv allows one watcher for each */
-    int writable_fd;    /* −1 = never needed so far */
+    /* on a duplicate of the descriptor: libuv allows only one watcher per descriptor */
+    uv_poll_t writable;
+    int writable_fd; /* −1 = not needed so far */
     struct link_events events;
-    struct tls *tls; /* NULL = plain */
+    struct tls *tls; /* NULL = no TLS */
     struct buf out;
-    struct buf wire; /* with TLS: what `out` has become */
+    struct buf wire; /* with TLS: the encrypted form of `out` */
     size_t handles_open;
-    bool is_waiting;   /* for the socket to take more */
-    bool is_open;      /* the socket is */
-    bool is_connected; /* and TLS is, if any */
-    bool is_closed;    /* by its owner: no events any more */
+    bool is_waiting;   /* until the socket accepts more */
+    bool is_open;      /* the socket is connected */
+    bool is_connected; /* … and TLS, if any */
+    bool is_closed;    /* by its owner: no more events */
     char read_bytes[READ_BYTES];
 };
 
@@ -85,7 +86,7 @@ static enum status shake_hands(struct link *l, bool *ret_is_over, struct err *er
 {
     enum status st = tls_handshake(l->tls, ret_is_over, err);
     if (tls_take(l->tls, &l->wire, err) == STATUS_OK) {
-        link_flush(l); /* an alert too, which tells the peer why */
+        link_flush(l); /* also sends an alert, which gives the peer the reason */
     }
     return st;
 }
@@ -153,7 +154,7 @@ static void on_connect(uv_connect_t *request, int uv_status)
     }
 }
 
-/* uv_tcp_connect() has made the socket. */
+/* Called once uv_tcp_connect() has created the socket. */
 static void set_up_socket(struct link *l)
 {
     const int timeout_ms = USER_TIMEOUT_MS;
@@ -194,7 +195,7 @@ enum status link_open(uv_loop_t *loop, const struct link_target *target,
     l->events = *events;
     l->writable_fd = -1;
     buf_init(&l->out, LINK_OUT_BYTES_MAX);
-    buf_init(&l->wire, LINK_OUT_BYTES_MAX + LINK_OUT_BYTES_MAX / 64); /* 1 % are TLS's own */
+    buf_init(&l->wire, LINK_OUT_BYTES_MAX + LINK_OUT_BYTES_MAX / 64); /* TLS adds 1 % */
     int r = e->path[0] != '\0' ? uv_pipe_init(loop, &l->io.pipe, 0) : uv_tcp_init(loop, &l->io.tcp);
     if (r != 0) {
         tls_close(l->tls);
@@ -230,7 +231,7 @@ void link_close(struct link *l)
     uv_close(&l->io.handle, on_handle_closed);
     if (l->writable_fd >= 0) {
         uv_close((uv_handle_t *)&l->writable, on_handle_closed);
-        (void)close(l->writable_fd); /* libuv does not look at it any more */
+        (void)close(l->writable_fd); /* libuv has stopped polling it */
     }
 }
 
@@ -251,7 +252,7 @@ static void forget(struct buf *written)
 static void on_writable(uv_poll_t *poll, int uv_status, int events)
 {
     struct link *l = poll->data;
-    (void)uv_status; /* whatever it is, the next write says it */
+    (void)uv_status; /* the next write reports any error */
     (void)events;
     (void)uv_poll_stop(poll);
     l->is_waiting = false;
@@ -296,7 +297,7 @@ static void send_out(struct link *l)
         return;
     }
     if (errno == EPIPE || errno == ECONNRESET) {
-        forget(bytes); /* the read side reports the end, after the peer's last words */
+        forget(bytes); /* the read side reports the end, after the peer's last bytes */
         return;
     }
     int r = errno == EAGAIN ? wait_until_writable(l, fd) : uv_translate_sys_error(errno);

@@ -16,28 +16,30 @@ struct link;
 struct link_events {
     void (*on_connected)(void *ctx);
     void (*on_bytes)(void *ctx, const char *bytes, size_t len); /* borrowed */
-    void (*on_failed)(void *ctx, const struct err *why);        /* once; then link_close() it */
+    void (*on_failed)(void *ctx, const struct err *why); /* called once; then call link_close() */
     void *ctx;
 };
 
 struct link_target {
     const struct redis_endpoint *endpoint;
-    const struct sockaddr *address; /* of its host; NULL for a unix socket */
+    const struct sockaddr *address; /* address of its host; NULL for a unix socket */
     const struct redis_tls *tls;    /* if the endpoint is_tls */
 };
 
-/* Starts connecting; never calls back from inside. NOMEM, UNAVAILABLE, INVALID. */
+/* Starts connecting; never calls back from inside this call. NOMEM, UNAVAILABLE, INVALID. */
 enum status link_open(uv_loop_t *loop, const struct link_target *target,
                       const struct link_events *events, struct link **ret_link,
                       struct err *err) MUST_USE;
 
-/* What a link that is not connected yet lacks, for an error: "no connection in time", … */
+/* Returns what a link that is not connected yet still lacks, for an error: "no connection in time",
+ * … */
 const char *link_lacks(const struct link *l);
 
-/* No event comes after this; memory is freed when libuv no longer uses it. Accepts NULL. */
+/* Closes the link. No event comes afterwards; memory is freed when libuv no longer uses it. Accepts
+ * NULL. */
 void link_close(struct link *l);
 
-/* What is to be written is appended here; then link_flush() sends it. */
+/* Returns the buffer to which bytes are appended; link_flush() sends them. */
 struct buf *link_out(struct link *l);
 void link_flush(struct link *l);
 

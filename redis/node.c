@@ -12,7 +12,8 @@
 #define RETRY_MAX_US (5 * US_PER_S)
 #define RETRY_DOUBLINGS_MAX 7 /* 50 ms · 2^7 is past the maximum */
 #define NODE_HANDLES 4
-#define NAME_SHARE 4 /* of the time to connect: how long an answer is waited for */
+/* fraction of the time to connect for which a lookup may take before its last answer is used */
+#define NAME_SHARE 4
 
 static void node_connect(struct redis_node *n);
 static void connect_by_answer(struct redis_node *n);
@@ -65,7 +66,7 @@ static void go_down(struct redis_node *n, const struct err *reason, bool is_refu
         why.status = STATUS_UNAVAILABLE;
     }
     disconnect(n);
-    if (n->state == NODE_UP && !is_refusal) { /* refused ones were never written to */
+    if (n->state == NODE_UP && !is_refusal) { /* nothing was ever sent to refused servers */
         stale_add(&n->stale, &n->handshake.info);
     }
     n->state = NODE_WAITING;
@@ -90,7 +91,7 @@ static bool is_overdue(const struct redis_node *n, int64_t now)
     return requests_earliest_us(&n->requests) <= now;
 }
 
-/* Is the name still being looked up, while an address is known from before? */
+/* True if the name is still being looked up while an earlier answer is known. */
 static bool may_use_kept(const struct redis_node *n)
 {
     return n->state == NODE_CONNECTING && n->link == NULL && resolver_answer(n->resolver) != NULL;
@@ -157,8 +158,8 @@ static void on_timer(uv_timer_t *timer)
     } else if (may_use_kept(n) && now >= n->kept_us) {
         connect_by_answer(n);
     } else if (is_overdue(n, now)) {
-        /* libuv runs timers before it reads sockets: after a stall of our own the replies may be
-         * there already, so the verdict comes after this turn's reading. */
+        /* libuv runs timers before it reads sockets: after a stall of our own the replies may have
+         * arrived already, so the decision is made after this turn's reading. */
         (void)uv_check_start(&n->overdue, on_overdue);
         (void)uv_idle_start(&n->no_wait, on_idle);
     } else {
@@ -189,7 +190,7 @@ static void on_killed(void *ctx, enum status st)
     }
 }
 
-/* Without waiting for the replies: the server runs commands in their order. */
+/* Kills earlier connections without waiting for the replies: the server runs commands in order. */
 static enum status kill_stale(struct redis_node *n, struct err *err)
 {
     autobuf struct buf out = BUF_INIT(STALE_MAX * 128);
@@ -260,7 +261,7 @@ static void take_reply(struct redis_node *n, const struct redis_value *v)
         r->on_reply(r->ctx, r->replies_seen, v);
     }
     if (n->link != l) {
-        return; /* the callback closed the node; the request went with it */
+        return; /* the callback closed the node, and with it the request */
     }
     r->replies_seen++;
     if (r->replies_seen == r->reply_count) {
@@ -319,7 +320,7 @@ static void on_link_failed(void *ctx, const struct err *why)
     go_down(ctx, why, false);
 }
 
-/* Repeated tries go round among the addresses of a name. */
+/* Returns the next address of the name: repeated tries use them in turn. */
 static const struct sockaddr *address_of_try(struct redis_node *n)
 {
     size_t count = 0;
@@ -330,7 +331,7 @@ static const struct sockaddr *address_of_try(struct redis_node *n)
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
         count++;
     }
-    assert(count > 0); /* the resolver said so */
+    assert(count > 0); /* guaranteed by the resolver */
     for (size_t skip = n->tries % count; skip > 0; skip--) {
         list = list->ai_next;
     }
@@ -369,7 +370,7 @@ static bool has_address(const struct addrinfo *list, const struct sockaddr_stora
     return list != NULL;
 }
 
-/* An answer that comes late, or was asked for in doubt, may say that the connection leads to a
+/* A late answer, or one requested by redis_node_doubt(), may show that the connection leads to a
  * server that has another name by now (lock.C7). */
 static void on_resolved(void *ctx, const struct err *why)
 {
@@ -379,7 +380,7 @@ static void on_resolved(void *ctx, const struct err *why)
         err_set(&moved, STATUS_UNAVAILABLE, 0, "its name has another address now");
         go_down(n, &moved, false);
     } else if (n->state != NODE_CONNECTING || n->link != NULL) {
-        return; /* too late: the next try asks for itself */
+        return; /* too late: the next try looks the name up itself */
     } else if (why != NULL) {
         go_down(n, why, false);
     } else {
@@ -387,7 +388,8 @@ static void on_resolved(void *ctx, const struct err *why)
     }
 }
 
-/* Where the name leads now, not where it led: servers that are restarted swap their addresses. */
+/* Connects to the name's present address, not to an earlier one: servers that are restarted may
+ * swap their addresses. */
 static void node_connect(struct redis_node *n)
 {
     struct err err = {0};
@@ -424,11 +426,11 @@ void redis_node_doubt(struct redis_node *node)
     bool is_known = false;
     if (node->resolver != NULL && node->link != NULL) {
         enum status st = resolver_ask(node->resolver, &is_known, NULL);
-        (void)st; /* without a thread for it nothing is learnt */
+        (void)st; /* if no thread can be started, nothing changes */
     }
 }
 
-/* What may fail, and what is undone if it does. */
+/* Makes the parts that may fail, and undoes them if one fails. */
 static enum status make_parts(struct redis_node *n, struct err *err)
 {
     const struct redis_endpoint *e = &n->options.endpoint;
@@ -472,14 +474,14 @@ enum status redis_node_open(const struct redis_options *options, struct redis_no
     n->flush.data = n;
     n->no_wait.data = n;
     n->overdue.data = n;
-    /* These four only fill in fields: they can't fail. */
+    /* These four only fill in fields, so they can't fail. */
     (void)uv_timer_init(options->loop, &n->timer);
     (void)uv_prepare_init(options->loop, &n->flush);
     (void)uv_idle_init(options->loop, &n->no_wait);
     (void)uv_check_init(options->loop, &n->overdue);
     n->handles_open = NODE_HANDLES;
     n->retry_us = clock_boot_us();
-    arm(n, n->retry_us); /* from the loop, so that no callback comes before this returns */
+    arm(n, n->retry_us); /* connects from the loop, so that no callback comes before this returns */
     *ret_node = n;
     return STATUS_OK;
 }

@@ -5,9 +5,9 @@
 #include <stdalign.h>
 
 #define CHUNK_BYTES ((size_t)16 << 10)
-#define DEPTH_MAX 8 /* of arrays in arrays: what hiredis 0.14 has; later ones have no bound */
+#define DEPTH_MAX 8 /* of nested arrays: the limit of hiredis 0.14; later versions have none */
 
-/* hiredis counts the items of an array in an int up to 0.14. */
+/* Up to 0.14, hiredis counts the items of an array in an int. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t item_count;
 #else
@@ -23,12 +23,12 @@ struct chunk {
 
 struct reader {
     redisReader *parser;
-    struct chunk *chunks; /* the newest first; the last one stays from reply to reply */
+    struct chunk *chunks; /* the newest first; the last one is kept for the next reply */
     size_t arena_bytes;
-    bool is_foreign; /* a kind of reply came that only RESP3 has */
+    bool is_foreign; /* a type of reply arrived that only RESP3 has */
 };
 
-/* An array is filled item by item, while callers see it as constant. */
+/* A value whose array is filled item by item, while callers see it as constant. */
 struct value {
     struct redis_value v;
     struct redis_value **slots;
@@ -78,11 +78,12 @@ static void arena_reset(struct reader *r, bool keep_one)
     }
 }
 
-/* Nobody says HELLO 3 here. From hiredis 1.0 on its reader knows RESP3, whose kinds follow. */
+/* Detects RESP3, which we never request (HELLO 3). From hiredis 1.0 on its reader supports RESP3,
+ * whose types have higher numbers. */
 static bool is_foreign(const redisReadTask *task)
 {
     struct reader *r = task->privdata;
-    /* Its nil has a kind of its own; RESP2's come as strings or arrays. */
+    /* RESP3's nil has a type of its own; RESP2 sends it as a string or an array. */
     bool is_new = task->type > REDIS_REPLY_ERROR || task->type == REDIS_REPLY_NIL;
     r->is_foreign = r->is_foreign || is_new;
     return r->is_foreign;
@@ -97,7 +98,8 @@ static bool is_too_deep(const redisReadTask *task)
     return depth > DEPTH_MAX;
 }
 
-/* hiredis pushes a task per array and hands the parent's value back through it. */
+/* Makes a value and puts it into its parent. hiredis has one task per array, through which it
+ * passes the parent's value. */
 static struct value *value_new(const redisReadTask *task, enum redis_reply_type type)
 {
     struct value *v = arena_take(task->privdata, sizeof *v);
@@ -162,7 +164,7 @@ static void *create_nil(const redisReadTask *task)
 }
 
 #if HIREDIS_MAJOR >= 1
-/* Without these two hiredis would hand out numbers as if they were values of ours. */
+/* Without these two, hiredis would return numbers as if they were our values. */
 static void *create_double(const redisReadTask *task, double number, char *text, size_t len)
 {
     (void)number;
@@ -180,13 +182,13 @@ static void *create_bool(const redisReadTask *task, int is_true)
 }
 #endif
 
-/* Values go with the arena. */
+/* Values are freed with the arena. */
 static void free_object(void *object)
 {
     (void)object;
 }
 
-/* hiredis wants it writable, and never writes it. */
+/* hiredis requires a writable table but never writes to it. */
 static redisReplyObjectFunctions *object_functions(void)
 {
     static redisReplyObjectFunctions functions = {

@@ -10,10 +10,10 @@ static const struct addrinfo any_host = {.ai_family = AF_UNSPEC, .ai_socktype = 
 static const struct addrinfo literal_host = {
     .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
 
-/* What the thread and the loop share. Whoever comes last frees it. */
+/* The state shared by the thread and the loop. The last one to use it frees it. */
 struct lookup {
-    pthread_mutex_t mutex;  /* guards the rest but the names */
-    struct resolver *owner; /* NULL = nobody wants to know any more */
+    pthread_mutex_t mutex;  /* guards the fields below, except the names */
+    struct resolver *owner; /* NULL = the result is not wanted any more */
     bool is_over;
     int result; /* of getaddrinfo() */
     struct addrinfo *list;
@@ -25,7 +25,7 @@ struct resolver {
     uv_async_t over;
     resolver_cb *on_over;
     void *ctx;
-    struct lookup *lookup; /* NULL = none is under way */
+    struct lookup *lookup; /* NULL = no lookup is in flight */
     struct addrinfo *answer;
     bool is_literal;
     char host[256];
@@ -61,7 +61,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* No signal of the program is to be handled here. */
+/* Starts the thread with all signals blocked, so that it handles no signal of the program. */
 static int start_thread(struct lookup *l)
 {
     pthread_t thread;
@@ -105,7 +105,7 @@ static void on_over(uv_async_t *async)
     struct resolver *r = async->data;
     struct lookup *l = TAKE(r->lookup);
     struct err why = {0};
-    (void)pthread_mutex_lock(&l->mutex); /* until the thread has let go of it */
+    (void)pthread_mutex_lock(&l->mutex); /* waits until the thread has released it */
     int result = l->result;
     struct addrinfo *list = TAKE(l->list);
     (void)pthread_mutex_unlock(&l->mutex);

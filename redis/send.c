@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands and calls of scripts on their way out. */
+ * Sends commands and script calls. */
 #include "redis/node.h"
 
 #include <assert.h>
@@ -66,7 +66,8 @@ static size_t call_words(const struct redis_script_call *call)
     return 3 + call->key_count + call->arg_count;
 }
 
-/* "EVALSHA sha numkeys key… arg…"; *ret_tail_at is where what EVAL shares begins. */
+/* Writes "EVALSHA sha numkeys key… arg…"; *ret_tail_at is where the part begins that EVAL
+ * shares. */
 static enum status put_call(struct buf *out, const struct redis_script_call *call, const char *sha,
                             size_t *ret_tail_at, struct err *err)
 {
@@ -137,7 +138,7 @@ enum status redis_node_call(struct redis_node *node, const struct redis_script_c
     return STATUS_OK;
 }
 
-/* After SCRIPT FLUSH or a restart behind a proxy: the same call once more, with the body. */
+/* Sends the same call once more, with the body, after SCRIPT FLUSH or a restart behind a proxy. */
 bool node_resend_whole(struct redis_node *n)
 {
     struct request *r = n->requests.queue.first;

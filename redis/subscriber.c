@@ -5,24 +5,24 @@
 #include "base/timer.h"
 
 #define PING_AFTER_US (15 * US_PER_S)
-#define WIRE_BYTES_MAX (REDIS_CHANNEL_LEN_MAX + 128) /* a command with it */
+#define WIRE_BYTES_MAX (REDIS_CHANNEL_LEN_MAX + 128) /* a command with the channel */
 
 struct redis_subscriber {
-    struct redis_subscriber_options options; /* its channel lies behind this */
+    struct redis_subscriber_options options; /* the channel is stored behind this struct */
     struct redis_node *node;
     uv_timer_t ping;
-    bool was_heard; /* since the timer's last look */
+    bool was_heard; /* since the timer last fired */
     char channel[];
 };
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static bool is_bytes(const struct redis_value *v, const char *bytes, size_t len)
 {
     return v->type == REDIS_STRING && v->len == len && memcmp(v->text, bytes, len) == 0;
 }
 
-/* [word, a channel, anything] */
+/* Checks for [word, a channel, anything]. */
 static bool is_triple(const struct redis_value *v, const char *word)
 {
     return v->type == REDIS_ARRAY && v->len == 3 && is_bytes(v->items[0], word, strlen(word)) &&
@@ -79,7 +79,7 @@ static void on_pong(void *ctx, size_t index, const struct redis_value *v)
     s->was_heard = true;
 }
 
-/* ---- what is said ---- */
+/* ---- sending ---- */
 
 static enum status say(struct redis_subscriber *s, const struct redis_arg *args, size_t count,
                        redis_reply_cb *reply, struct err *err)
@@ -117,11 +117,11 @@ static void on_ping(uv_timer_t *timer)
     bool was_heard = s->was_heard;
     s->was_heard = false;
     if (!was_heard && redis_node_is_up(s->node)) {
-        (void)say(s, &ping, 1, on_pong, NULL); /* without memory for it: at the next look */
+        (void)say(s, &ping, 1, on_pong, NULL); /* if memory runs out, the next timer repeats it */
     }
 }
 
-/* ---- its life ---- */
+/* ---- opening and closing ---- */
 
 static enum status check_channel(size_t len, struct err *err)
 {

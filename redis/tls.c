@@ -24,7 +24,7 @@ struct tls {
     bool was_fed;
 };
 
-/* The newest of OpenSSL's queue of reasons, which is empty afterwards. */
+/* Returns the newest reason in OpenSSL's error queue, and empties the queue. */
 static const char *reason(void)
 {
     unsigned long code = ERR_peek_last_error();
@@ -33,7 +33,7 @@ static const char *reason(void)
     return text != NULL ? text : "unknown reason";
 }
 
-/* ---- for many connections ---- */
+/* ---- shared by many connections ---- */
 
 static enum status use_files(SSL_CTX *ctx, const struct redis_tls_options *o, struct err *err)
 {
@@ -60,7 +60,7 @@ static enum status use_files(SSL_CTX *ctx, const struct redis_tls_options *o, st
     return STATUS_OK;
 }
 
-/* OpenSSL asks whoever sits at the terminal for the password of an encrypted key, unless told. */
+/* Refuses a password: otherwise OpenSSL would ask on the terminal for that of an encrypted key. */
 static int no_password(char *buf, int size, int rwflag, void *ctx)
 {
     (void)buf;
@@ -90,7 +90,8 @@ enum status redis_tls_new(const struct redis_tls_options *options, struct redis_
         SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER, NULL);
         SSL_CTX_set_default_passwd_cb(t->ctx, no_password);
         (void)SSL_CTX_set_min_proto_version(t->ctx, TLS1_2_VERSION);
-        (void)SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION); /* no read before a write */
+        /* so that no read must precede a write */
+        (void)SSL_CTX_set_options(t->ctx, SSL_OP_NO_RENEGOTIATION);
         (void)SSL_CTX_set_mode(t->ctx, SSL_MODE_RELEASE_BUFFERS);
         st = use_files(t->ctx, options, err);
     }
@@ -118,7 +119,8 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }
 
-/* Addresses are not sent as a name (RFC 6066), and are looked up in another field. */
+/* Sets the expected name. Addresses are not sent as a name (RFC 6066), and are compared with
+ * another field of the certificate. */
 static bool expect_name(SSL *ssl, char *name)
 {
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
@@ -135,7 +137,8 @@ enum status tls_open(const struct redis_tls *shared, const char *host, struct tl
                      struct err *err)
 {
     struct tls *t = calloc(1, sizeof *t);
-    char name[sizeof shared->server_name]; /* OpenSSL wants it writable, and never writes it */
+    /* OpenSSL requires it to be writable but never writes to it */
+    char name[sizeof shared->server_name];
     (void)snprintf(name, sizeof name, "%s",
                    shared->server_name[0] != '\0' ? shared->server_name : host);
     ERR_clear_error();
@@ -186,7 +189,7 @@ enum status tls_feed(struct tls *t, const char *bytes, size_t len, struct err *e
     return STATUS_OK;
 }
 
-/* A result of OpenSSL: OK also if it only waits for bytes of the peer. */
+/* Interprets a result of OpenSSL; OK also if it only waits for bytes from the peer. */
 static enum status judge(struct tls *t, int result, struct err *err)
 {
     int code = SSL_get_error(t->ssl, result);
@@ -228,7 +231,7 @@ enum status tls_write(struct tls *t, const char *bytes, size_t len, struct err *
     ERR_clear_error();
     int r = SSL_write(t->ssl, bytes, (int)len);
     if (r > 0) {
-        return STATUS_OK; /* all of it: memory takes what it gets */
+        return STATUS_OK; /* all of it: a memory BIO accepts everything */
     }
     enum status st = judge(t, r, err);
     if (st != STATUS_OK) {

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed of the lock library: libredlock.so.0, libredlock.a, headers, pkg-config and CMake packages, man pages,
-# the Python package. The components redlock_library, redlock_dev, redlock_tools and redlock_python are Debian packages
-# (deploy/packages/redlock.cmake).
-#
-# Both libraries are made of one object file that holds redlock/ and what it needs of base/ and redis/, and in which only
-# redlock_* is visible, so that nothing of ours can collide with a name of its user's.
+# Installs the lock library: libredlock.so.0, libredlock.a, headers, pkg-config and CMake packages, man pages, the
+# Python package. The components redlock_library, redlock_dev, redlock_tools and redlock_python are Debian packages
+# (deploy/packages/redlock.cmake). Both libraries are made of one object file that holds redlock/ and the parts of
+# base/ and redis/ that it needs. Only redlock_* is visible in it, so that none of our names can collide with a name
+# of the program that uses it.
 
 set(REDLOCK_SOVERSION 0)
 set(whole ${CMAKE_CURRENT_BINARY_DIR}/whole.o)
@@ -20,7 +19,8 @@ set_source_files_properties(${whole} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 set_target_properties(redlock_shared PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME redlock EXPORT_NAME redlock
     VERSION ${PROJECT_VERSION} SOVERSION ${REDLOCK_SOVERSION}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/redlock.map)
-# nodelete: a thread that waits for a name server may outlive the client, so its code must stay after dlclose().
+# nodelete: a thread that waits for a name server may outlive the client, so its code must stay loaded after
+# dlclose().
 target_link_options(redlock_shared PRIVATE -Wl,-z,nodelete
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/redlock.map)
 target_link_libraries(redlock_shared PRIVATE ${REDLOCK_LINKS})
@@ -48,7 +48,7 @@ install(FILES redlock.h redlock_status.h redlock_async.h redlock.hpp DESTINATION
     COMPONENT redlock_dev)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/redlock.pc DESTINATION ${pc_dir} COMPONENT redlock_dev)
 
-# redlock_page(section component)
+# redlock_page(section component): installs a manual page
 function(redlock_page section component)
     set(in ${CMAKE_CURRENT_SOURCE_DIR}/man/redlock.${section})
     set(out ${CMAKE_CURRENT_BINARY_DIR}/man/redlock.${section}.gz)
@@ -62,7 +62,7 @@ redlock_page(1 redlock_tools)
 redlock_page(3 redlock_dev)
 redlock_page(7 redlock_dev)
 
-# The Python package, in the component of python3-redlock. Debian's python3 looks there below /usr.
+# The Python package, in the component of python3-redlock. Debian's python3 searches this directory below /usr.
 set(REDLOCK_PYTHON_DIR lib/python3/dist-packages CACHE STRING "where Python looks for packages, below the prefix")
 set(python ${CMAKE_CURRENT_SOURCE_DIR}/python/redlock)
 install(FILES ${python}/__init__.py ${python}/_c.py ${python}/aio.py ${python}/py.typed

@@ -10,9 +10,10 @@ struct batches {
     struct pg *pg;            /* the scheduler's own */
     struct metrics *registry; /* may be NULL */
     struct complaint complaint;
-    struct complaint kept_complaint; /* of jobs that wait though those before them have ended */
+    /* jobs that still wait although their predecessors have ended */
+    struct complaint kept_complaint;
     bool is_asking;
-    bool is_woken; /* while asking */
+    bool is_woken; /* while a request is in flight */
     bool is_stopped;
 };
 
@@ -99,7 +100,7 @@ static void on_wake(void *self)
     ask(self);
 }
 
-/* Nothing is lost with a NOTIFY that was not sent or did not come. */
+/* The leader's roll finds what a lost or unsent NOTIFY would have announced. */
 static void on_roll(void *self, const struct roll *roll)
 {
     if ((roll->work & (FEED_TICK_WAKES | FEED_TICK_BATCHES | FEED_TICK_EXPIRED)) != 0) {
@@ -119,7 +120,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-/* The answer under way still comes, if only to say that the connection is gone. */
+/* The reply in flight still arrives, if only to report that the connection is gone. */
 static void on_stop(void *self)
 {
     struct batches *b = self;

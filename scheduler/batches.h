@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits for jobs to end, while this scheduler leads: each second, jobs that run after others
- * become due, and batches that are closed and have no open job get their follow-ups. That each
- * happens once is decided in PostgreSQL: two leaders at once are harmless. */
+ * Serves jobs and batches that wait for other jobs to end, while this scheduler leads. Each second,
+ * jobs that run after others become due, and closed batches without open jobs get their follow-ups.
+ * PostgreSQL ensures that each happens once, so two leaders at once are harmless. */
 #ifndef CLAIMD_SCHEDULER_BATCHES_H
 #define CLAIMD_SCHEDULER_BATCHES_H
 

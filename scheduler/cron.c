@@ -10,7 +10,7 @@
 
 #define EVERY_US US_PER_S
 #define LIMIT_US (10 * US_PER_S)
-/* What is due, but locked by somebody else. */
+/* Wait before ticks that are due but locked by another session are tried again. */
 #define LOCKED_US (100 * US_PER_MS)
 #define BACKOFF_DOUBLINGS_MAX 5
 #define MEND_EVERY_US (60 * US_PER_S)
@@ -20,9 +20,9 @@ struct cron {
     struct metrics *registry; /* may be NULL */
     uv_timer_t timer;
     int64_t every_us;
-    int64_t timeout_us; /* of connecting; the statement has LIMIT_US besides */
+    int64_t timeout_us; /* for connecting; the statement may take LIMIT_US in addition */
     int64_t mend_every_us;
-    int64_t mend_at_us; /* by the boot clock */
+    int64_t mend_at_us; /* BOOTTIME */
     char mended_upto[SCHEDULE_NAME_MAX + 1];
     int failures; /* in a row */
     struct complaint complaint;
@@ -51,7 +51,7 @@ void cron_metrics_init(struct metrics *registry)
     (void)metrics_series(registry, &failed, NULL, NULL);
 }
 
-/* ---- when ---- */
+/* ---- waiting ---- */
 
 int64_t cron_wait_us(int64_t late_us, bool did_something, int64_t every_us)
 {
@@ -72,7 +72,7 @@ static void on_timer(uv_timer_t *timer);
 
 static void wait_us(struct cron *c, int64_t us)
 {
-    /* Rounded up: a look before its time finds nothing, and must be repeated. */
+    /* Rounded up: a call before the tick is due would find nothing and have to be repeated. */
     timer_start(&c->timer, on_timer, (uint64_t)((us + US_PER_MS - 1) / US_PER_MS), 0);
 }
 
@@ -87,7 +87,7 @@ static void fail(struct cron *c, const struct err *err)
     wait_us(c, cron_backoff_us(c->failures, c->every_us));
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
 static void tell(struct cron *c, const struct schedule_event *e)
 {
@@ -117,7 +117,7 @@ static void tell(struct cron *c, const struct schedule_event *e)
 
 static void ask(struct cron *c);
 
-/* It leads on, and PostgreSQL has done what it was asked for. */
+/* Ends the request. Returns true if this scheduler still leads and the statement succeeded. */
 static bool is_answered(struct cron *c, enum status st, const struct err *err)
 {
     c->is_asking = false;
@@ -157,7 +157,7 @@ static void on_mended(void *ctx, enum status st, const struct pg_result *const *
     ask(c);
 }
 
-/* A part of them; what fails is tried again at the next time. */
+/* Mends up to 100 schedules; what fails is tried again at the next mending. */
 static void mend(struct cron *c)
 {
     struct err err = {0};
@@ -176,7 +176,7 @@ static void go_on(struct cron *c, const struct schedule_event *next, bool did_so
         next->is_never ? c->every_us : cron_wait_us(next->late_us, did_something, c->every_us);
     if (us > 0 && clock_boot_us() >= c->mend_at_us) {
         mend(c);
-    } else if (!next->is_never) { /* else a roll says when there is a schedule */
+    } else if (!next->is_never) { /* else a roll announces the next schedule */
         wait_us(c, us);
     }
 }
@@ -210,7 +210,7 @@ static void ask(struct cron *c)
 {
     struct err err = {0};
     if (c->is_asking || !pg_is_up(c->pg)) {
-        return; /* on_fired() or on_up() goes on */
+        return; /* on_fired() or on_up() continues */
     }
     (void)uv_timer_stop(&c->timer);
     if (schedule_store_fire(c->pg, LIMIT_US + c->timeout_us, on_fired, c, &err) != STATUS_OK) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the history's days of today and tomorrow within a second where they are missing: after a
- * step of PostgreSQL's clock, or because one was dropped by hand. Nothing can end without them, so
- * it does not wait for the statements of scheduler/history.c, which makes the days after them. */
+ * Creates the history partitions of today and tomorrow within a second if they are missing, after a
+ * step of PostgreSQL's clock or because a partition was dropped by hand. Without them no job can
+ * end, so this does not wait for the statements of scheduler/history.c, which creates the
+ * partitions of later days. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/services.h"
@@ -51,7 +52,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-/* The answer in flight still comes, if only to say that the connection is gone. */
+/* The reply in flight still arrives, if only to report that the connection is gone. */
 static void on_stop(void *self)
 {
     struct days *d = self;

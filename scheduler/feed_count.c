@@ -4,13 +4,14 @@
 #include "base/clock.h"
 #include "model/hint.h"
 
-#define GROUPS_MAX 1024 /* counted before one pass */
+#define GROUPS_MAX 1024 /* groups counted before one pass */
 
 struct group_count {
     struct feed_count *all;
     size_t group;
     int64_t sum;
-    bool wants_first; /* a full pass may find its first tenant meanwhile */
+    /* stored here because a full pass may find the group's first tenant meanwhile */
+    bool wants_first;
     int64_t first_ms;
     int pending;
 };

@@ -11,24 +11,24 @@
 
 #define QUERY_CANCELED "57014"
 
-/* What came of a range, kept until its rows are pushed. */
+/* The result of a range, kept until its rows are pushed. */
 struct range_end {
     int rows;
     struct feed_pos last;
     int64_t next_due_us;
-    bool is_cut; /* there was no place for more of its rows: as if the page had ended there */
+    bool is_cut; /* no room for more of its rows: handled as if the page had ended here */
 };
 
-#define CROWDED_QUIET_US (90 * US_PER_S) /* three full passes that found room for all lanes */
+#define CROWDED_QUIET_US (90 * US_PER_S) /* three full passes that had room for all lanes */
 
 struct feed_reader {
     struct feed_reader_options options;
     bool is_busy;
-    int64_t pg_us;    /* PostgreSQL's time … */
-    int64_t pg_at_us; /* … at this BOOTTIME */
+    int64_t pg_us;    /* PostgreSQL's time at pg_at_us */
+    int64_t pg_at_us; /* BOOTTIME */
     struct feed_read_result result;
     struct err why;
-    struct complaint crowded; /* lanes that can't be taken */
+    struct complaint crowded; /* there is no room for more lanes */
     struct feed_range ranges[FEED_RANGES_MAX];
     struct range_end ends[FEED_RANGES_MAX];
     size_t range_count;
@@ -39,7 +39,7 @@ struct feed_reader {
     size_t hint_count;
 };
 
-/* ---- the end ---- */
+/* ---- end of a read ---- */
 
 static void range_done(struct feed_reader *r, size_t i)
 {
@@ -76,7 +76,7 @@ static void finish(struct feed_reader *r, enum feed_read_end end, const struct e
 
 /* ---- push ---- */
 
-/* With several groups in one push it isn't known whose were new: at most all of them. */
+/* The reply to a push does not say which group the new hints belong to: assume the first ones. */
 static void count_pushed(struct feed_reader *r, int64_t added)
 {
     for (size_t i = 0; i < r->hint_count; i++) {
@@ -132,7 +132,7 @@ static void take_row(struct feed_reader *r, const struct feed_read_row *row)
     }
 }
 
-/* A tenant's rows follow each other; what counts as a row of the range is the tenant. */
+/* The rows of one tenant are adjacent; each tenant counts as one row of the range. */
 static void take_lap_row(struct feed_reader *r, const struct feed_lap_row *row)
 {
     struct range_end *end = &r->ends[row->range];
@@ -177,7 +177,7 @@ static void take_lane(struct feed_reader *r, const struct feed_read_row *row)
     }
 }
 
-/* Lanes last: they may move the table that the hints' queues point into. */
+/* Adds the lanes after all else: that may move the table that the hints' queues point into. */
 static void take_lanes(struct feed_reader *r, const struct pg_result *rows)
 {
     struct feed_read_row row;
@@ -241,7 +241,7 @@ static void on_read(void *ctx, enum status st, const struct pg_result *const *re
     }
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 enum status feed_reader_begin(struct feed_reader *r, struct pg *pg, size_t range_count,
                               size_t gap_count, int64_t timeout_us, struct err *err)

@@ -14,11 +14,11 @@
 
 #define RETRY_FIRST_US (100 * US_PER_MS)
 #define RETRY_MAX_US (5 * US_PER_S)
-#define FEW_LANES 16 /* for looking at all of them, and between them, each time */
+#define FEW_LANES 16 /* up to this many, each pass reads all of them and the gaps between them */
 #define COUNT_FAILED "the hints can't be counted"
 #define DRY_EVERY 2                 /* ticks */
-#define GLANCES_US (10 * US_PER_MS) /* no longer without a whole pass between */
-#define FORGET_US (600 * US_PER_S)  /* a lane without rows */
+#define GLANCES_US (10 * US_PER_MS) /* longest time without a whole pass */
+#define FORGET_US (600 * US_PER_S)  /* a lane without rows for this long is forgotten */
 
 struct feeder {
     struct feeder_options options;
@@ -32,10 +32,11 @@ struct feeder {
     uv_timer_t timer;
 
     struct feeder_way way;
-    int64_t whole_due_us; /* the next pass that is no glance; FEED_NEVER_US = when one is made */
-    int hungry_told;      /* what table `cluster` says: 0, 1, −1 = not known */
-    int failures;         /* in a row */
-    int64_t hold_us;      /* no pass before this BOOTTIME */
+    /* when the next whole pass is due, BOOTTIME; FEED_NEVER_US = no glance since the last one */
+    int64_t whole_due_us;
+    int hungry_told; /* `hungry` in table `cluster`: 0, 1, −1 = not known */
+    int failures;    /* in a row */
+    int64_t hold_us; /* no pass before this BOOTTIME */
     int64_t gaps_us;
     int64_t begun_us;
     int64_t told_fed;
@@ -44,14 +45,15 @@ struct feeder {
 
 static void pass_begin(struct feeder *f);
 
-/* ---- when ---- */
+/* ---- timing ---- */
 
 static void on_timer(uv_timer_t *timer)
 {
     pass_begin(timer->data);
 }
 
-/* The next pass: when the pace says, or earlier when a row falls due; later while passes fail. */
+/* Returns when the next pass is due: by the pace, earlier if a row falls due, later while passes
+ * fail. */
 static int64_t next_us(const struct feeder *f, int64_t now_us)
 {
     int64_t soonest_us = feed_pace_woken_us(&f->pace, now_us);
@@ -119,7 +121,8 @@ static void pass_passed(struct feeder *f, size_t rows)
     feed_pace_passed(&f->pace, &pass, f->options.every_us);
 }
 
-/* A pass that has read something may be followed by the next one at once: it came from a reply. */
+/* Ends a pass. After one that read something, the next may begin at once: we were called from a
+ * reply, so this is no recursion. */
 static void pass_end(struct feeder *f, size_t rows, bool has_read)
 {
     feeder_step(&f->way, ON_PASS_END);
@@ -139,7 +142,8 @@ static void pass_end(struct feeder *f, size_t rows, bool has_read)
     }
 }
 
-/* Ever more slowly: what refuses this one will refuse the next one, too. */
+/* Delays the next pass, longer after each failure: what refused this one will probably refuse the
+ * next one, too. */
 static void hold(struct feeder *f)
 {
     int64_t wait_us = RETRY_FIRST_US;
@@ -150,7 +154,7 @@ static void hold(struct feeder *f)
     f->hold_us = clock_boot_us() + (wait_us < RETRY_MAX_US ? wait_us : RETRY_MAX_US);
 }
 
-/* Nothing was fed for certain: it is read again. */
+/* Ends a pass that failed: nothing is certain to have been fed, so all is read again. */
 static void pass_fail(struct feeder *f, const char *why)
 {
     feeder_step(&f->way, ON_PASS_END);
@@ -191,8 +195,8 @@ static void on_read(void *ctx, const struct feed_read_result *result)
 }
 
 /* A NOTIFY almost always announces rows ahead of a cursor, and reading only those is much cheaper.
- * Unknown lanes and rows that committed late are found by the whole pass, which follows, at once if
- * the glance found nothing. */
+ * The whole pass that follows finds unknown lanes and rows that committed late; it follows at once
+ * if the glance found nothing. */
 static bool may_glance(const struct feeder *f, int64_t now_us)
 {
     return feeder_wants(&f->way, WANT_ROWS) && f->pace.is_hungry &&
@@ -275,7 +279,8 @@ static void pass_count(struct feeder *f)
     }
 }
 
-/* Only while no request that names lanes is in flight. */
+/* Forgets lanes and begins or ends laps. Called only while no request that refers to lanes is in
+ * flight. */
 static void lanes_turn(struct feeder *f)
 {
     char queue[JOB_NAME_MAX + 1];
@@ -319,7 +324,7 @@ static void pass_begin(struct feeder *f)
     pass_count(f);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 void feeder_wake(struct feeder *f)
 {
@@ -404,7 +409,7 @@ struct feeder_lanes feeder_lanes(const struct feeder *f)
     return lanes;
 }
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 static void on_full_pass(void *ctx)
 {
@@ -583,7 +588,7 @@ static void on_stop(void *ctx)
 {
     struct feeder *f = ctx;
     feeder_step(&f->way, ON_STOP);
-    (void)complaint_end(&f->complaint); /* leader_lost ends it */
+    (void)complaint_end(&f->complaint); /* the event leader_lost ends it */
     (void)uv_timer_stop(&f->timer);
     full_pass_stop(f->full_pass);
 }

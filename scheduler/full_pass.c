@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* One page may have to walk very many dead entries; they are 0.25 µs each. */
+/* One page may have to walk over very many dead entries, at 0.25 µs each. */
 #define PAGE_LIMIT_US (60 * US_PER_S)
 
 enum stage { STAGE_IDLE, STAGE_REPAIR, STAGE_LANES, STAGE_ROWS };
@@ -23,7 +23,7 @@ struct full_pass {
     struct feed_reader *reader;
     uv_timer_t timer;
     enum stage stage;
-    char queue[JOB_NAME_MAX + 1]; /* whose lanes are read */
+    char queue[JOB_NAME_MAX + 1]; /* whose lanes are being read */
     struct complaint complaint;
 };
 
@@ -91,8 +91,8 @@ static void next_page(struct full_pass *p)
     }
 }
 
-/* All lanes of one served queue after the other, those that are known as well: nothing of what is
- * known is trusted. Queues that are walked in laps need none. */
+/* Reads all lanes of the next served queue, including known ones: a full pass relies on nothing
+ * that is known. Queues that are walked in laps are left out. */
 static void next_lanes(struct full_pass *p)
 {
     struct feed_gap *gap = &feed_reader_gaps(p->reader)[0];
@@ -136,7 +136,7 @@ static void read_lanes(struct full_pass *p)
     next_lanes(p);
 }
 
-/* The hints of what has become claimable come with this very pass. */
+/* Hints of jobs that the repair made claimable are pushed by this same pass. */
 static void on_repaired(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err)
 {
@@ -149,8 +149,8 @@ static void on_repaired(void *ctx, enum status st, const struct pg_result *const
     read_lanes(p);
 }
 
-/* First what nobody else finds: limits that are held by no run, and batches that wait for jobs that
- * are gone. */
+/* Begins with repairs that nothing else makes: limits that no run holds, and batches that wait for
+ * jobs that no longer exist. */
 static void pass_begin(struct full_pass *p)
 {
     if (p->pg == NULL || p->stage != STAGE_IDLE) {
@@ -168,7 +168,7 @@ static void pass_begin(struct full_pass *p)
     }
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 void full_pass_want(struct full_pass *p)
 {
@@ -236,9 +236,9 @@ void full_pass_stop(struct full_pass *p)
 {
     struct pg *pg = TAKE(p->pg);
     p->counters.began_us = 0;
-    (void)complaint_end(&p->complaint); /* leader_lost ends it */
+    (void)complaint_end(&p->complaint); /* the event leader_lost ends it */
     (void)uv_timer_stop(&p->timer);
-    pg_close(pg); /* ends a read that is under way; a push ends by itself */
+    pg_close(pg); /* ends a read that is in flight; a push ends by itself */
 }
 
 enum status full_pass_open(const struct full_pass_options *options, struct full_pass **ret,

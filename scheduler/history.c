@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the history's days ahead and drops old ones, and vacuums `job`: on a connection of its own,
- * because these statements may take long. */
+ * Creates the history partitions of the days to come, drops old ones, and vacuums `job`. It uses a
+ * connection of its own, because these statements may take long. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/minmax.h"
@@ -14,13 +14,13 @@
 
 #define DAYS_AHEAD 14
 #define PARTITIONS_EVERY_US (3600 * US_PER_S)
-/* Between two looks at the dead rows where no jobs are fed that would lead to one sooner. */
+/* Interval of the checks for dead rows if no jobs are fed that would make one due sooner. */
 #define VACUUM_EVERY_US (5 * US_PER_S)
-/* An index that failed is tried again after this part of the time between two checks of the days:
- * each try reads a day. */
+/* A failed index is tried again after this fraction of the interval between two checks of the days,
+ * because each try reads a whole day. */
 #define INDEX_AGAIN_PART 60
 
-/* Between two steps of a sweep, times the length of the last. */
+/* Pause between two steps of a sweep, as a multiple of the duration of the last one. */
 #define SWEEP_REST_FACTOR 9
 
 enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASK_INDEX, TASK_SWEEP, TASKS };
@@ -28,22 +28,23 @@ enum task { TASK_NONE, TASK_PARTITIONS, TASK_VACUUM, TASK_INDEX, TASK_SWEEP, TAS
 struct history {
     int keep_days;
     int64_t partitions_every_us; /* between two checks of the days */
-    int64_t vacuum_every_us;     /* … of the dead rows */
+    int64_t vacuum_every_us;     /* between two checks of the dead rows */
     struct pg *pg;
     const struct feeder *feeder; /* borrowed */
     uv_timer_t timer;
-    enum task task; /* under way */
+    enum task task; /* in progress */
     int64_t partitions_at_us;
     int64_t vacuum_at_us;
     int64_t index_at_us;
     int64_t sweep_at_us;
     int64_t begun_us;
     struct vacuum_pace vacuum;
-    int64_t looked_us;           /* at PostgreSQL's clock: BOOTTIME; 0 = this leader has not yet */
-    bool is_held;                /* nothing is deleted: that clock has jumped */
-    struct history_day removing; /* no name: none */
+    /* when PostgreSQL's clock was last checked, BOOTTIME; 0 = not by this leader */
+    int64_t looked_us;
+    bool is_held;                /* nothing is deleted because that clock has jumped */
+    struct history_day removing; /* empty name: none */
     struct history_index indexing;
-    struct history_sweep sweeping; /* no day: none */
+    struct history_sweep sweeping; /* empty day: none */
     struct complaint complaints[TASKS];
     bool is_stopping;
 };
@@ -151,7 +152,7 @@ static void note_look(struct history *h, const struct sweep_clock *now, int64_t 
     h->is_held = now->hold_us > 0;
 }
 
-/* The look is stored: now what it allowed. */
+/* The check of the clock is stored; now delete what it allows. */
 static void on_looked(void *ctx, enum status st, const struct pg_result *const *results,
                       const struct err *err)
 {
@@ -161,7 +162,7 @@ static void on_looked(void *ctx, enum status st, const struct pg_result *const *
         task_fail(h, err);
         return;
     }
-    if (pg_row_count(results[0]) == 0) { /* another came between */
+    if (pg_row_count(results[0]) == 0) { /* another leader stored one in between */
         h->partitions_at_us = clock_boot_us() + h->vacuum_every_us;
         task_done(h);
         return;
@@ -202,7 +203,7 @@ static void on_old(void *ctx, enum status st, const struct pg_result *const *res
     note_look(h, &now, jump_us);
 }
 
-/* One step of one day at a time, until none is left. */
+/* Takes one step of removing one day at a time, until no old day is left. */
 static void remove_next(struct history *h)
 {
     struct err err = {0};
@@ -225,7 +226,7 @@ static void on_ensured(void *ctx, enum status st, const struct pg_result *const 
 
 /* ---- vacuum ---- */
 
-/* None before there are statistics. */
+/* Returns zeros if there are no statistics yet. */
 static struct vacuum_rows vacuum_rows_of(const struct pg_result *rows)
 {
     if (pg_row_count(rows) == 0) {
@@ -283,7 +284,7 @@ static void on_dead_rows(void *ctx, enum status st, const struct pg_result *cons
     }
 }
 
-/* ---- indexes of the days that are over ---- */
+/* ---- indexes of past days ---- */
 
 static void on_indexed(void *ctx, enum status st, const struct pg_result *const *results,
                        const struct err *err)
@@ -302,7 +303,8 @@ static void on_indexed(void *ctx, enum status st, const struct pg_result *const 
     task_done(h);
 }
 
-/* The time of the next look stays where it is as long as one is missing. */
+/* Keeps the time of the next check as it is while an index is missing, so that the next one is
+ * built at once. */
 static void on_unindexed(void *ctx, enum status st, const struct pg_result *const *results,
                          const struct err *err)
 {
@@ -324,7 +326,7 @@ static void on_unindexed(void *ctx, enum status st, const struct pg_result *cons
     }
 }
 
-/* ---- jobs of days that are over, whose rules are shorter than the days' ---- */
+/* ---- jobs of past days whose retention rules are shorter than that of the day ---- */
 
 static void sweep_again(struct history *h)
 {
@@ -345,7 +347,7 @@ static void on_swept(void *ctx, enum status st, const struct pg_result *const *r
     log_info("pruned", LOG_TEXT("day", h->sweeping.day), LOG_I64("jobs", h->sweeping.deleted),
              LOG_I64("left", h->sweeping.left_over));
     if (h->sweeping.left_over == 0) {
-        h->partitions_at_us = 0; /* it can go */
+        h->partitions_at_us = 0; /* the empty day can be dropped */
     }
     h->sweeping.day[0] = '\0';
     sweep_again(h);
@@ -369,7 +371,7 @@ static void on_sweep(void *ctx, enum status st, const struct pg_result *const *r
 {
     struct history *h = ctx;
     if (st != STATUS_OK) {
-        h->sweeping.day[0] = '\0'; /* perhaps it is gone: from the beginning */
+        h->sweeping.day[0] = '\0'; /* the day may have been dropped: start from the beginning */
         task_fail(h, err);
         return;
     }
@@ -389,7 +391,7 @@ static void on_to_sweep(void *ctx, enum status st, const struct pg_result *const
     struct sweep_clock now;
     history_clock_row(results[0], &clock);
     if (look(h, &clock, &now) > 0) {
-        h->partitions_at_us = 0; /* whose look is stored */
+        h->partitions_at_us = 0; /* that task stores the result of the clock check */
     }
     if (pg_row_count(results[1]) == 0 || now.hold_us > 0) {
         h->sweep_at_us = clock_boot_us() + h->partitions_every_us;
@@ -400,7 +402,8 @@ static void on_to_sweep(void *ctx, enum status st, const struct pg_result *const
     sweep_again(h);
 }
 
-/* The next step: find a day, a few pages of it, and at its end vacuum and say so. */
+/* Takes the next step: find a day, delete from a few of its pages, and at its end vacuum it and
+ * record that it is done. */
 static enum status sweep_next(struct history *h, struct err *err)
 {
     h->begun_us = clock_boot_us();
@@ -500,7 +503,7 @@ static void on_roll(void *ctx, const struct roll *roll)
 {
     struct history *h = ctx;
     bool is_released = h->is_held && (roll->work & FEED_TICK_HOLD) == 0;
-    if (is_released) { /* an operator trusts the clock */
+    if (is_released) { /* an operator has confirmed the clock */
         h->sweep_at_us = 0;
     }
     if (is_released || (roll->work & FEED_TICK_NO_DAY) != 0) {

@@ -11,8 +11,9 @@
 
 #define KEY_MAX 128
 #define WHY_MAX 160
-#define LATE_US (200 * US_PER_MS) /* that a lease has ended is seen at once, by one who runs */
-#define REST_TRIES 3              /* after giving up: time enough for every standby to try */
+/* a running process notices the end of its lease earlier than this */
+#define LATE_US (200 * US_PER_MS)
+#define REST_TRIES 3 /* after giving up: time for every standby to try */
 
 struct lead {
     struct lead_options options;
@@ -44,7 +45,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     l->options.on_change(l->options.ctx, true, NULL);
 }
 
-/* What the last rounds of extending came to. */
+/* Describes why the last rounds of extension failed. */
 static void say_why(const struct lead *l, const struct redlock_batch *batch, size_t index,
                     char *ret_text, size_t size)
 {
@@ -103,7 +104,7 @@ static void on_node(void *ctx, size_t node, enum redlock_event_kind event, int64
 
 static void on_flushed(void *ctx)
 {
-    (void)ctx; /* released, or it runs out */
+    (void)ctx; /* released, or it expires */
 }
 
 static void give_up(struct lead *l)
@@ -130,7 +131,7 @@ static void on_timer(uv_timer_t *timer)
     struct redlock_async_key key = {.bytes = l->key, .len = strlen(l->key)};
     const struct redlock_async_request request = {
         .keys = &key, .count = 1, .done = on_acquired, .ctx = l};
-    /* What fails here is tried again with the next turn of the timer. */
+    /* A failure is tried again when the timer next fires. */
     l->is_asking = redlock_async_acquire(l->lock, &request, NULL) == 0;
 }
 
@@ -138,7 +139,7 @@ static void timer_set(struct lead *l)
 {
     int64_t us = rand_jitter(&l->rand, l->options.try_us, 10);
     if (l->batch == NULL && !redlock_async_has_quorum(l->lock)) {
-        us = us / 10; /* nothing leaves this process until there is one */
+        us = us / 10; /* without a quorum no request is sent, so check more often */
     }
     timer_start(&l->timer, on_timer, (uint64_t)(us / US_PER_MS) + 1, 0);
 }

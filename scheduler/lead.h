@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who leads: one Redlock, tried for again and again. Two leaders at once would be wasteful but
- * harmless; so losing it needs no ceremony, only a callback. One that can't do what a leader is for
- * gives it up for a while: nobody knows whether a standby could do better, so it comes back. */
+ * Leader election by one Redlock, which is tried for repeatedly. Two leaders at once would be
+ * wasteful but harmless, so losing the lock needs only a callback. A leader that can't feed gives
+ * the lock up for a while; since it is not known whether a standby could do better, it tries again
+ * later. */
 #ifndef CLAIMD_SCHEDULER_LEAD_H
 #define CLAIMD_SCHEDULER_LEAD_H
 
@@ -13,13 +14,14 @@
 
 struct lead;
 
-/* why: of one that leads no longer; borrowed until it returns. */
+/* why: the reason for a leader that has lost the lock, else NULL; borrowed until the callback
+ * returns. */
 typedef void lead_cb(void *ctx, bool is_leader, const char *why);
-/* Asked every try_us while it leads. */
+/* Called every try_us while leading; false: this process cannot do its work as the leader. */
 typedef bool lead_fit_cb(void *ctx);
 
 struct lead_options {
-    /* Its ttl is the leader's; on_state is set here, and on_node gets our ctx. */
+    /* Its ttl is that of the leader's lock; lead_open() sets on_state, and on_node gets our ctx. */
     struct redlock_async_options lock;
     const char *prefix; /* of the key */
     int64_t try_us;
@@ -30,16 +32,16 @@ struct lead_options {
 
 enum status lead_open(const struct lead_options *options, struct lead **ret,
                       struct err *err) MUST_USE;
-/* As redlock_async_set_password(). */
+/* Sets the password of new connections, see redlock_async_set_password(). */
 enum status lead_set_password(struct lead *l, const char *password, struct err *err) MUST_USE;
 bool lead_is_leader(const struct lead *l);
-/* When the lease ends by which it leads (CLOCK_BOOTTIME); 0 = it doesn't. Accepts NULL. */
+/* Returns when the leader's lease ends (CLOCK_BOOTTIME); 0 = not leading. Accepts NULL. */
 int64_t lead_until_us(const struct lead *l);
 const struct redlock_counters *lead_counters(const struct lead *l);
-/* It asks all nodes every second or two, so it is the one that knows how they are. */
+/* Returns the leader's lock. It asks all nodes every second or two, so it knows their state. */
 const struct redlock_async *lead_lock(const struct lead *l);
 
-/* Gives the lock up at once, calls nobody back, frees. Accepts NULL. */
+/* Releases the lock at once, calls no callback, and frees. Accepts NULL. */
 void lead_close(struct lead *l);
 
 #endif

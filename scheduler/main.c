@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program claimd-scheduler. */
+ * The main program of claimd-scheduler. */
 #include "daemon/daemon.h"
 #include "scheduler/scheduler.h"
 

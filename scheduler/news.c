@@ -31,7 +31,8 @@ void news_take(struct news *n)
     }
 }
 
-/* Not before: it names the workers whose first beat was before the news. */
+/* Notifies the workers only after the roll, which names also those whose first heartbeat came
+ * before the change. */
 void news_roll(struct news *n, const struct roll *roll)
 {
     const char *ids[ROLL_WORKERS_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys with a rate, and those of jobs that need two: each second the hints of the jobs that may
- * start by now are pushed. Jobs that were refused have no hint any more; the claim decides. */
+ * Each second pushes the hints of jobs that may start by now, of keys with a rate and of jobs that
+ * need two keys. The hints of refused jobs were dropped; the claim decides which of them start. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/hint.h"
@@ -84,7 +84,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-/* The answer under way still comes, if only to say that the connection is gone. */
+/* The reply in flight still arrives, if only to report that the connection is gone. */
 static void on_stop(void *self)
 {
     struct rates *r = self;

@@ -10,7 +10,7 @@
 #include "store/scheduler_store.h"
 
 #define EVERY_US (2 * US_PER_S)
-#define STALE_REPORTS 4 /* as of workers: four beats */
+#define STALE_REPORTS 4 /* as for workers: four heartbeats */
 #define STEP_MIN_US US_PER_S
 
 struct report {
@@ -21,10 +21,10 @@ struct report {
     int64_t every_us;
     struct scheduler_saying saying;
     bool is_saying;
-    bool is_late; /* something was to be said meanwhile */
+    bool is_late; /* a report was due while another was in flight */
     bool is_closed;
     int64_t asked_us;
-    int64_t leader_us; /* BOOTTIME: since when it leads; 0 = a standby */
+    int64_t leader_us; /* BOOTTIME when leading began; 0 = a standby */
     struct report_clock clock;
     int64_t step_us;
     int64_t stepped_us; /* BOOTTIME; 0 = never */
@@ -167,7 +167,7 @@ enum status report_open(const struct report_options *options, struct report **re
     return STATUS_OK;
 }
 
-/* pg_close() ends what is under way, before the timer's memory goes. */
+/* pg_close() ends the request in flight before the timer's memory is freed. */
 void report_close(struct report *r)
 {
     if (r == NULL) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What this scheduler says of itself in PostgreSQL, every 2 s, for those who look from outside
- * (claimctl doctor): does it lead, does it feed, how many lock nodes has it, what does it see of
- * PostgreSQL's clock. Nothing else depends on it. It also learns there that the cluster has other
- * lock nodes by now, which ends the process (lock.N8). */
+ * Stores the status report of this scheduler in PostgreSQL every 2 s, for observers (claimctl
+ * doctor): whether it leads, whether it feeds, how many lock nodes have a vote, how PostgreSQL's
+ * clock behaves. Nothing else depends on it. The reply also reveals if the cluster has other lock
+ * nodes by now, which ends the process (lock.N8). */
 #ifndef CLAIMD_SCHEDULER_REPORT_H
 #define CLAIMD_SCHEDULER_REPORT_H
 
@@ -18,21 +18,21 @@ struct report;
 
 struct report_options {
     uv_loop_t *loop;
-    struct pg *pg; /* borrowed, as is all below */
+    struct pg *pg; /* borrowed, like all below */
     const struct lead *lead;
     const struct feeder *feeder;
     const struct config *config;
     const char *fingerprint;
-    const struct err *last_error;      /* of PostgreSQL */
-    void (*on_other_nodes)(void *ctx); /* has been logged */
+    const struct err *last_error;      /* from PostgreSQL */
+    void (*on_other_nodes)(void *ctx); /* the reason has been logged */
     void *ctx;
 };
 
 enum status report_open(const struct report_options *options, struct report **ret,
                         struct err *err) MUST_USE;
-/* Leading has begun or ended: says so at once. Accepts NULL. */
+/* Reports at once: leading has begun or ended. Accepts NULL. */
 void report_now(struct report *r);
-/* Takes the row back where PostgreSQL is there: before pg_close() and lead_close(). Accepts
+/* Deletes the row if PostgreSQL is reachable. Call it before pg_close() and lead_close(). Accepts
  * NULL. */
 void report_close(struct report *r);
 

@@ -13,7 +13,7 @@ void rescue_queue_release(struct rescue_queue *c)
     *c = (struct rescue_queue){0};
 }
 
-/* Room for one more; false when there is no memory or the bound is reached. */
+/* Makes room for one more; false if memory runs out or the bound is reached. */
 static bool room_for(void **list, size_t count, size_t *cap, size_t size, size_t max)
 {
     if (count < *cap) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rescuer's memory: dead workers and how far their rescue got, jobs to move, jobs in doubt.
- * Only a cache: a walk over the open jobs makes it anew. Pure; BOOTTIME µs. */
+ * The rescuer's memory: dead workers and how far their rescue got, jobs to move, jobs in doubt. It
+ * is only a cache, which a walk over the open jobs fills again. Pure; times are BOOTTIME µs. */
 #ifndef CLAIMD_SCHEDULER_RESCUE_QUEUE_H
 #define CLAIMD_SCHEDULER_RESCUE_QUEUE_H
 
@@ -18,10 +18,10 @@ struct rescue_queue_item {
     int64_t id;
     int64_t fence;
     int64_t worker; /* a hash of its worker_id */
-    int64_t at_us;  /* not before */
+    int64_t at_us;  /* not to be moved before this time */
 };
 
-/* Swept when a walk that began after its death has ended and nothing is left to move. */
+/* A worker is swept when a walk that began after its death has ended and no job is left to move. */
 enum rescue_queue_stage { RESCUE_QUEUE_WAITING, RESCUE_QUEUE_WALKING, RESCUE_QUEUE_WALKED };
 
 struct rescue_queue_worker {
@@ -33,38 +33,39 @@ struct rescue_queue {
     struct rescue_queue_item *items;
     size_t item_count;
     size_t item_cap;
-    struct rescue_queue_item *doubts; /* at_us: in doubt since */
+    struct rescue_queue_item *doubts; /* at_us: when the doubt arose */
     size_t doubt_count;
     size_t doubt_cap;
-    size_t doubt_old; /* the first so many are of the walk before */
+    size_t doubt_old; /* the first doubt_old entries are from the walk before */
     struct rescue_queue_worker *workers;
     size_t worker_count;
     size_t worker_cap;
 };
 
-void rescue_queue_release(struct rescue_queue *c); /* zero is a valid empty one */
+void rescue_queue_release(struct rescue_queue *c); /* all zeros is a valid empty queue */
 
-/* True: it was not known. Beyond the bound it is left for later. */
+/* Adds a dead worker. True: it was not known. If there is no room, a later roll adds it. */
 bool rescue_queue_add_worker(struct rescue_queue *c, const char *id);
 
-/* A walk finds everything again, so what was known is forgotten first. */
+/* Begins a walk. A walk finds every job again, so what was known is forgotten first. */
 void rescue_queue_walk_begin(struct rescue_queue *c);
 void rescue_queue_walk_fail(struct rescue_queue *c);
 void rescue_queue_walk_end(struct rescue_queue *c);
 
-/* Found: to be moved. What does not fit is found by the next walk. */
+/* Adds a job to be moved. A job for which there is no room is found by the next walk. */
 void rescue_queue_add(struct rescue_queue *c, const struct rescue_queue_item *item);
-/* Found in doubt: becomes an item when the walk before had it too, `doubt_us` ago or longer. */
+/* Adds a job in doubt. It becomes an item if the previous walk found it too, and it has been in
+ * doubt for `doubt_us` or longer. */
 void rescue_queue_add_doubt(struct rescue_queue *c, const struct rescue_queue_item *found,
                             int64_t now_us, int64_t doubt_us);
 
-/* Takes out up to `max` items whose time has come. */
+/* Removes up to `max` items whose time has come. Returns how many. */
 size_t rescue_queue_take(struct rescue_queue *c, int64_t now_us, struct rescue_queue_item *ret,
                          size_t max);
-/* When the next one's time comes; INT64_MAX = there is none. */
+/* Returns the earliest time of any item; INT64_MAX = there is none. */
 int64_t rescue_queue_next_us(const struct rescue_queue *c);
 
-/* Takes out up to `max` workers that are swept: call it when no item is left. */
+/* Removes up to `max` workers that are swept. Call it when no item is left. */
 size_t rescue_queue_take_swept(struct rescue_queue *c, struct rescue_queue_worker *ret, size_t max);
 
 #endif

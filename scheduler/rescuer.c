@@ -13,26 +13,29 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define WALK_ROWS 10000 /* open jobs a page: some ms */
+#define WALK_ROWS 10000 /* open jobs per page: takes some ms */
 #define SWEPT_MAX 64
-#define UNRECORDABLE_RETRIES 40 /* × retry_us until one that was refused alone is tried again */
+/* delay × retry_us before a job that was refused alone is tried again */
+#define UNRECORDABLE_RETRIES 40
 
-/* A hint with texts of its own: the result that named them is gone when it is pushed. */
+/* A hint with its own copies of the texts: the result that held them is gone when the hint is
+ * pushed. */
 struct moved_hint {
     struct hint hint;
     char queue[JOB_NAME_MAX + 1];
     char kind[JOB_NAME_MAX + 1];
 };
 
-/* The batch under way: lock, move, release, push. */
+/* The batch in progress: lock, move, release, push. */
 struct batch {
     bool is_active;
     struct rescue_queue_item items[RESCUE_BATCH_MAX];
-    size_t index[RESCUE_BATCH_MAX]; /* of the item in `locks` */
+    size_t index[RESCUE_BATCH_MAX]; /* of the item, in `locks` */
     size_t count;
     struct redlock_batch *locks;
     char keys[RESCUE_BATCH_MAX][HINT_KEY_MAX];
-    struct moved_hint hints[2 * RESCUE_BATCH_MAX]; /* of what was moved, of what that has freed */
+    /* of the moved jobs, and of those that the moves have freed */
+    struct moved_hint hints[2 * RESCUE_BATCH_MAX];
     size_t hint_count;
 };
 
@@ -40,18 +43,19 @@ struct rescuer {
     struct rescuer_options options;
     struct rescue_queue load;
     struct batch batch;
-    size_t batch_max; /* below RESCUE_BATCH_MAX: looking for one that PostgreSQL won't move */
+    /* below RESCUE_BATCH_MAX while searching for a job that PostgreSQL refuses to move */
+    size_t batch_max;
     struct rescuer_counters counters;
     uv_timer_t timer;
     int64_t walk_after_id;
-    int64_t walk_every_us; /* whoever is dead … */
-    int64_t walked_us;     /* … BOOTTIME of the last one */
+    int64_t walk_every_us; /* interval of the walks that begin without a death */
+    int64_t walked_us;     /* BOOTTIME of the last such walk */
     bool is_walking;
     bool is_walk_asked;
     bool is_marking;
     bool is_pulling;
     struct complaint complaint;
-    bool is_stopped; /* what is under way ends; nothing new begins */
+    bool is_stopped; /* requests in flight end; nothing new begins */
 };
 
 static void batch_begin(struct rescuer *r);
@@ -88,8 +92,8 @@ static void put_back(struct rescuer *r, const struct rescue_queue_item *item)
     put_back_for(r, item, r->options.retry_us);
 }
 
-/* A batch is one transaction: one job that can't be recorded (a constraint or trigger of the
- * operator's, a damaged page) must not keep the others from moving. */
+/* A batch is one transaction: one job that can't be recorded (because of an operator's constraint
+ * or trigger, or a damaged page) must not keep the others from moving, so the batch is halved. */
 static void put_back_refused(struct rescuer *r, enum status st)
 {
     struct batch *b = &r->batch;
@@ -115,11 +119,12 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
     struct rescuer *r = ctx;
     (void)added;
     if (st != STATUS_OK) {
-        feeder_full_pass(r->options.feeder); /* the rows lie behind the cursors */
+        feeder_full_pass(r->options.feeder); /* the rows are behind the cursors */
     }
 }
 
-/* Only now: a hint that is popped while we hold the lease would be dropped. */
+/* Pushes the hints after the locks are released: a worker would drop a hint that it pops while we
+ * hold the lease. */
 static void on_flushed(void *ctx)
 {
     struct rescuer *r = ctx;
@@ -148,14 +153,15 @@ static void batch_unlock(struct rescuer *r)
         if (SEEDED_BUG(3) && r->batch.index[i] == SIZE_MAX) {
             continue;
         }
-        if (SEEDED_BUG(6)) { /* whoever pops the hint finds it held, and drops it */
+        /* a worker that pops the hint finds the lock held and drops the hint */
+        if (SEEDED_BUG(6)) {
             redlock_batch_drop(r->batch.locks, r->batch.index[i]);
         } else {
             redlock_batch_release(r->batch.locks, r->batch.index[i]);
         }
     }
     if (redlock_async_flush(r->options.lock, on_flushed, r, NULL) != 0) {
-        feeder_full_pass(r->options.feeder); /* without hints */
+        feeder_full_pass(r->options.feeder); /* the jobs got no hints */
         batch_end(r);
     }
 }
@@ -163,7 +169,7 @@ static void batch_unlock(struct rescuer *r)
 static void take_moved(struct batch *b, const struct rescue_moved *m)
 {
     struct moved_hint *h = &b->hints[b->hint_count++];
-    /* It has had its turn: it comes first. */
+    /* The job has had its turn, so it comes first. */
     h->hint = (struct hint){.id = m->id, .score = hint_score(m->priority, 0)};
     (void)snprintf(h->queue, sizeof h->queue, "%s", m->queue);
     (void)snprintf(h->kind, sizeof h->kind, "%s", m->kind);
@@ -222,7 +228,8 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     batch_unlock(r);
 }
 
-/* Keeps what was won; the leases of the others still stand, or too few nodes answer. */
+/* Keeps the jobs whose locks were won. The leases of the others still stand, or too few nodes
+ * answered. */
 static void keep_won(struct rescuer *r, struct redlock_batch *locks)
 {
     struct batch *b = &r->batch;
@@ -272,7 +279,7 @@ static void on_swept(void *ctx, enum status st, const struct pg_result *const *r
                      const struct err *err)
 {
     (void)ctx;
-    (void)st; /* if it failed, the next tick names them again */
+    (void)st; /* if it failed, the next roll names them again */
     (void)results;
     (void)err;
 }
@@ -406,9 +413,9 @@ static void walk_begin(struct rescuer *r)
     walk_page(r);
 }
 
-/* ---- who is dead ---- */
+/* ---- dead workers ---- */
 
-/* One that is known already is ignored. */
+/* Begins the rescue of a dead worker; does nothing if that is known. */
 static void rescue_worker(struct rescuer *r, const char *worker_id)
 {
     if (!r->is_stopped && rescue_queue_add_worker(&r->load, worker_id)) {
@@ -446,7 +453,7 @@ static void on_pulled(void *ctx, enum status st, const struct pg_result *const *
                       const struct err *err)
 {
     struct rescuer *r = ctx;
-    (void)st; /* the next roll asks for it again */
+    (void)st; /* the next roll requests it again */
     (void)results;
     (void)err;
     r->is_pulling = false;
@@ -488,7 +495,7 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
 {
     struct rescuer *r = env->rescuer;
     (void)err;
-    (void)complaint_end(&r->complaint); /* leader_lost has ended it */
+    (void)complaint_end(&r->complaint); /* the event leader_lost has ended it */
     r->is_stopped = false;
     r->walked_us = clock_boot_us();
     on_reload(r, env->config);
@@ -511,7 +518,7 @@ const struct service rescuer_service = {.failed = "rescue_failed",
                                         .reload = on_reload,
                                         .stop = on_stop};
 
-/* ---- life ---- */
+/* ---- opening and closing ---- */
 
 const struct rescuer_counters *rescuer_counters(const struct rescuer *r)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moves what dead workers were running, once both witnesses agree (ARCHITECTURE §6): the row of the
- * worker says dead, and the job's Redlock could be won. The jobs are found by walking the open ones
- * in pages; those whose lease still stands are tried again until it has run out. The same walk, at
- * longer distance, finds jobs that run under a live worker that does not know of them. */
+ * Moves the jobs of dead workers once both witnesses agree (ARCHITECTURE §6): the worker's row says
+ * dead, and the job's Redlock was won. It finds the jobs by walking over the open ones in pages;
+ * jobs whose lease still stands are tried again until it has expired. A walk every full_pass_us
+ * also finds jobs that run under a live worker that does not know of them. */
 #ifndef CLAIMD_SCHEDULER_RESCUER_H
 #define CLAIMD_SCHEDULER_RESCUER_H
 
@@ -16,22 +16,23 @@ struct rescuer;
 
 struct rescuer_options {
     uv_loop_t *loop;
-    struct pg *pg;              /* borrowed, as the next three */
-    struct redlock_async *lock; /* of the jobs, with the workers' ttl */
+    struct pg *pg;              /* borrowed, like the next three */
+    struct redlock_async *lock; /* for the jobs' locks, with the workers' ttl */
     struct hints *hints;
-    struct feeder *feeder; /* knows where hints go */
+    struct feeder *feeder; /* knows which set a hint belongs to */
     const char *prefix;
-    int64_t retry_us;      /* leases that stand are tried again after this */
-    int64_t held_after_us; /* a job that runs for so long must be in its worker's beat */
-    int64_t doubt_us;      /* … and be missing in two walks so far apart */
+    int64_t retry_us;      /* jobs whose lease still stands are tried again after this */
+    int64_t held_after_us; /* a job that has run for this long must be in its worker's heartbeat */
+    int64_t doubt_us; /* … or, if it is missing in two walks at least this far apart, it is moved */
 };
 
 enum status rescuer_open(const struct rescuer_options *options, struct rescuer **ret,
                          struct err *err) MUST_USE;
-void rescuer_close(struct rescuer *r); /* accepts NULL; replies under way must not come any more */
+void rescuer_close(struct rescuer *r); /* accepts NULL; no reply may arrive afterwards */
 
-/* Leads: marks workers dead whose beats are stale, and moves the jobs of those that are. What waits
- * when it ends is forgotten, what is under way ends fenced. */
+/* Marks workers whose heartbeats are stale as dead, and moves the jobs of dead workers, while this
+ * scheduler leads. When that ends, waiting jobs are forgotten, and requests in flight complete
+ * under the protection of the fence. */
 extern const struct service rescuer_service;
 
 struct rescuer_counters {

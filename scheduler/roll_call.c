@@ -11,14 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AHEAD_US US_PER_S /* a beat that lies so far ahead was made by another clock */
-#define STALE_MAX 64      /* marked dead at once; more take turns */
+#define AHEAD_US US_PER_S /* a heartbeat this far ahead was made by another clock */
+#define STALE_MAX 64      /* workers marked dead at once; the others follow in later rolls */
 #define DRIFT_FIXED_US (2 * US_PER_MS)
 
 struct seen_worker {
     char id[40];
     int64_t lost_pops;
-    int64_t again_us; /* BOOTTIME when its leases are gone: rewind once more; 0 = no */
+    /* BOOTTIME when its leases have expired: request a full pass again then; 0 = no */
+    int64_t again_us;
     bool is_live;
     bool is_present;
 };
@@ -30,18 +31,18 @@ struct roll_call {
     size_t worker_count;
     struct feed_writers writers;
     int64_t replied_us;
-    int64_t steady_us; /* since then no reply was late: silence is the workers' own */
-    const char *dead[ROLL_WORKERS_MAX]; /* of the present roll, as the next */
+    int64_t steady_us; /* since then no reply was late, so silence is the worker's own */
+    const char *dead[ROLL_WORKERS_MAX]; /* of the present roll, like the next */
     const char *stale[STALE_MAX];
     struct complaint complaint;
-    bool is_failing; /* the tick being taken */
+    bool is_failing; /* an error occurred in the tick in progress */
     bool is_asking;
-    bool is_asked_for; /* the present roll, by roll_call_now() … */
-    bool is_wanted;    /* … or the next one, which is called when this one is answered */
+    bool is_asked_for; /* the present roll was requested by roll_call_now() */
+    bool is_wanted;    /* … or the next one was, which begins when this one is answered */
     bool is_leader;
 };
 
-/* One tick, while its rows are taken. */
+/* One tick while its rows are processed. */
 struct tick {
     int64_t now_us; /* BOOTTIME */
     int64_t t_max_us;
@@ -74,8 +75,9 @@ static struct seen_worker *worker_get(struct roll_call *r, const char *id)
     return s;
 }
 
-/* Ids that a silent worker popped are neither hints nor running. Those whose lease it took can be
- * claimed only when that has run out: hence twice. */
+/* Ids that a silent worker popped have no hint and do not run. If it has locked some of them, they
+ * can be claimed only after its lease has expired. Therefore there are two full passes: one now,
+ * and one when its leases have expired. */
 static void worker_silent(const struct roll_call *r, struct seen_worker *s, struct tick *t,
                           int64_t age_us)
 {
@@ -137,8 +139,8 @@ static void take_rows(struct roll_call *r, struct tick *t, const struct pg_resul
     }
 }
 
-/* A worker that is gone is remembered until its leases are. One that ended in good order may have
- * cut off a pop (crash.W0). */
+/* Forgets workers that are gone, once their leases have expired. Even one that ended in good order
+ * may have cut off a pop (crash.W0). */
 static void forget_gone(struct roll_call *r, struct tick *t)
 {
     size_t kept = 0;
@@ -175,7 +177,7 @@ static void take_tick(struct roll_call *r, const struct pg_result *rows)
                               .stale = r->stale,
                               .is_asked_for = r->is_asked_for}};
     if (pg_row_count(rows) == 0) {
-        return; /* no row in `cluster`: nothing was ever migrated here */
+        return; /* no row in `cluster`: no migration was ever made here */
     }
     if (t.now_us - r->replied_us > r->options.stale_us / 2) {
         r->steady_us = t.now_us;
@@ -228,7 +230,7 @@ static void on_timer(uv_timer_t *timer)
     ask(timer->data);
 }
 
-/* One that is in flight may have looked before. */
+/* A request that is in flight may have read before the change, so another one follows it. */
 void roll_call_now(struct roll_call *r)
 {
     r->is_wanted = r->is_asking;

@@ -19,9 +19,10 @@
 #define READ_EVERY_US (10 * US_PER_MS)
 #define READY_CHECK_MS 5
 #define CLOSE_US (2 * US_PER_S)
-#define UNFIT_US (10 * US_PER_S) /* a leader that can't feed for so long lets others try */
+/* a leader that has been unable to feed for this long lets others try */
+#define UNFIT_US (10 * US_PER_S)
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
 static void on_lock_closed(void *ctx)
 {
@@ -47,8 +48,8 @@ static void handles_unref(struct scheduler *s)
     uv_unref((uv_handle_t *)&s->deadline);
 }
 
-/* In reverse order; the loop ends when the last handle is closed. The leader's lock goes before the
- * servers, so that another scheduler can lead at once. */
+/* Closes the parts in reverse order; the loop ends when the last handle is closed. The leader's
+ * lock is released before the servers are left, so that another scheduler can lead at once. */
 static void stop(struct scheduler *s, int exit_code)
 {
     if (s->stage == STAGE_STOPPING) {
@@ -97,7 +98,7 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(s, 0);
 }
 
-/* For the next connections; the present ones stay open. */
+/* Sets the password for new connections; existing ones stay open. */
 static void take_redis_password(struct scheduler *s, const char *password)
 {
     struct err err = {0};
@@ -127,7 +128,7 @@ static void on_reload_due(uv_timer_t *timer)
     services_reload(&s->services, next);
 }
 
-/* In a turn of its own, however many have come: as in worker/worker.c. */
+/* Reloads in a separate loop turn, once for any number of signals, as in worker/worker.c. */
 static void on_reload_signal(uv_signal_t *handle, int number)
 {
     struct scheduler *s = handle->data;
@@ -234,7 +235,7 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
     }
 }
 
-/* ---- the beginning ---- */
+/* ---- startup ---- */
 
 static enum status locks_open(struct scheduler *s, int64_t t_max_us, struct err *err)
 {
@@ -279,7 +280,7 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
 {
     const struct config *c = s->config;
     int64_t every_us = c->scheduler.lead_try_us;
-    /* Half a tick more: a transaction that one snapshot saw ends within two of them. */
+    /* Half a tick more: a transaction that one snapshot saw ends within two ticks. */
     int64_t behind_us = c->scheduler.look_behind_us + every_us / 2;
     struct feeder_options feeder = {.loop = &s->loop,
                                     .pg = s->pg,
@@ -360,7 +361,7 @@ static void on_joined(void *ctx, enum status st, int64_t t_max_us, const struct 
         return;
     }
     if (st == STATUS_UNKNOWN || st == STATUS_UNAVAILABLE) {
-        return; /* again with the next session */
+        return; /* tried again with the next session */
     }
     if (st != STATUS_OK) {
         fail(s, st == STATUS_CONFLICT ? DAEMON_USAGE : DAEMON_FAILED, err);
@@ -431,7 +432,7 @@ static void on_pg_down(void *ctx, const struct err *why)
     struct scheduler *s = ctx;
     s->pg_down_why = *why;
     if (s->stage == STAGE_STARTING && why->status == STATUS_INVALID) {
-        fail(s, DAEMON_USAGE, why); /* conninfo itself is wrong */
+        fail(s, DAEMON_USAGE, why); /* the conninfo itself is wrong */
     } else if (s->stage != STAGE_STOPPING && complaint_due(&s->pg_complaint, clock_boot_us())) {
         log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
     }
@@ -444,7 +445,7 @@ static void on_notify(void *ctx, const char *channel, const char *payload)
     if (s->stage != STAGE_READY) {
         return;
     }
-    if (strcmp(payload, "ended") == 0) { /* by the trigger job_in_history */
+    if (strcmp(payload, "ended") == 0) { /* sent by the trigger job_in_history */
         services_wake(&s->services);
     } else if (strcmp(payload, NEWS_PAYLOAD) == 0) {
         news_take(&s->news);
@@ -461,8 +462,8 @@ static void on_no_start(uv_timer_t *timer)
     fail(s, DAEMON_NO_DEPENDENCY, &s->pg_down_why);
 }
 
-/* Below the request's own deadline, which costs the connection: a read that walks too long is cut
- * off by PostgreSQL, and beats and rescues on this connection wait no longer. */
+/* Less than the request's own deadline, which would cost the connection: PostgreSQL cancels a read
+ * that walks too long, so that heartbeats and rescues on this connection need not wait longer. */
 static int statement_timeout_ms(const struct config *c)
 {
     int64_t half_us = c->postgres.timeout_us / 2;
@@ -528,7 +529,7 @@ static void handles_close(struct scheduler *s)
     uv_close((uv_handle_t *)&s->reload, NULL);
     uv_close((uv_handle_t *)&s->deadline, NULL);
     (void)uv_run(&s->loop, UV_RUN_NOWAIT);
-    (void)uv_loop_close(&s->loop); /* busy when the end was hurried */
+    (void)uv_loop_close(&s->loop); /* busy if the shutdown was cut short */
 }
 
 int scheduler_main(const struct config *config)

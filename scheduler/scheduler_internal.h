@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A scheduler's parts, for scheduler.c and telemetry.c. */
+ * The parts of a scheduler, for scheduler.c and telemetry.c. */
 #ifndef CLAIMD_SCHEDULER_SCHEDULER_INTERNAL_H
 #define CLAIMD_SCHEDULER_SCHEDULER_INTERNAL_H
 
@@ -23,18 +23,18 @@ struct scheduler {
     uv_loop_t loop;
     uv_signal_t signals[3];
     uv_timer_t reload;
-    uv_timer_t deadline; /* of the start, of what `ready` tells, then of the end */
+    uv_timer_t deadline; /* in turn for the start, for the event `ready`, and for the shutdown */
     enum stage stage;
     int exit_code;
     bool is_leader;
-    int64_t leader_us; /* since when */
+    int64_t leader_us; /* BOOTTIME since which it leads or stands by */
     char conninfo[CONNINFO_MAX];
     char fingerprint[CLUSTER_FINGERPRINT_MAX];
     struct cluster_join join;
     struct complaint pg_complaint;
     struct daemon_hints hints_said;
     struct daemon_quorum quorum_said;
-    struct err pg_down_why; /* the last one */
+    struct err pg_down_why; /* of the last disconnection */
     int64_t ready_since_us;
     bool is_ready_said;
     struct telemetry *telemetry;
@@ -51,12 +51,13 @@ struct scheduler {
     struct scheduler_metrics metrics;
 };
 
-/* What of the Redis nodes no single event tells: quorum_lost, quorum_back, hints_up. */
+/* Logs what has no event of its own about the Redis nodes: quorum_lost, quorum_back, hints_up. */
 void scheduler_log_nodes(struct scheduler *s);
 
 enum status scheduler_telemetry(struct scheduler *s, struct err *err) MUST_USE;
 
-/* Since the last pass of the feed that ended well, or since it leads; 0 = it doesn't lead. */
+/* Returns the time since the last successful pass of the feed, or since leading began; 0 = not
+ * leading. */
 int64_t scheduler_feed_age_us(const struct scheduler *s);
 
 #endif

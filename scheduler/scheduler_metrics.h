@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the scheduler counts: all its names are in scheduler_metrics.c and survey.c, and in
- * docs/metrics.md. Its parts count for themselves; it is taken over when a text is made. Without a
- * registry nothing is counted. */
+ * The metrics of the scheduler. All names are in scheduler_metrics.c and survey.c, and in
+ * docs/metrics.md. The parts keep their own counters, which are copied when a text is made. Without
+ * a registry nothing is counted. */
 #ifndef CLAIMD_SCHEDULER_SCHEDULER_METRICS_H
 #define CLAIMD_SCHEDULER_SCHEDULER_METRICS_H
 
@@ -12,7 +12,7 @@
 #include "scheduler/rescuer.h"
 #include "store/rescue_store.h"
 
-/* A lease of the telemetry: ends by itself when the loop hangs. */
+/* Shown through a lease of the telemetry, so that it ends by itself when the loop hangs. */
 extern const struct metric_family scheduler_metrics_leader;
 
 struct scheduler_metrics {
@@ -21,7 +21,7 @@ struct scheduler_metrics {
     struct metric *fed;
     struct metric *rescues[RESCUE_LOST + 1];
     struct metric *workers_dead;
-    struct metric *pass_seconds; /* counted by the feeder */
+    struct metric *pass_seconds; /* the feeder observes it */
     struct metric *pass_age;
     struct metric *lanes;
     struct metric *full_pass_age;
@@ -32,9 +32,9 @@ struct scheduler_metrics {
 void scheduler_metrics_init(struct scheduler_metrics *m, struct metrics *registry,
                             const struct config *config);
 
-/* The parts may be NULL, before they are open. */
+/* The parts may be NULL until they are open. */
 struct scheduler_metrics_facts {
-    int64_t feed_age_us; /* of the last pass */
+    int64_t feed_age_us; /* age of the last pass */
     bool is_pg_up;
     const struct redlock_async *lock;
     const struct lead *lead;

@@ -11,15 +11,15 @@
 
 #include <assert.h>
 
-/* Started in this order, stopped in reverse. */
+/* Services start in this order and stop in reverse. */
 static const struct service *const table[] = {
     &feeder_service,  /* due jobs become hints */
     &rescuer_service, /* jobs of dead workers become available again */
     &cron_service,    /* ticks of schedules become jobs */
-    &batches_service, /* what waits for jobs to end goes on */
-    &rates_service,   /* what a rate or two keys allow by now becomes hints */
-    &days_service,    /* today and tomorrow have a partition */
-    &history_service, /* partitions are made and dropped, `job` is vacuumed */
+    &batches_service, /* jobs and batches that wait for jobs to end go on */
+    &rates_service,   /* jobs that a rate or two keys allow by now become hints */
+    &days_service,    /* today and tomorrow get a partition */
+    &history_service, /* partitions are created and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */
 };
 

@@ -10,15 +10,16 @@
 
 #define EVERY_US (15 * US_PER_S)
 #define LIMIT_US (10 * US_PER_S)
-/* Between two surveys, times the length of the last: at most 2 % of the time. */
+/* Pause between two surveys, as a multiple of the duration of the last one: at most 2 % of the
+ * time. */
 #define REST_FACTOR 50
 
-/* A job that was due beside an idle slot, as a survey saw it. */
+/* A job that a survey found due beside an idle slot. */
 struct waiting {
     int64_t job;
     int64_t version;
     int64_t fence;
-    int64_t since_us; /* BOOTTIME: the first survey that saw it so */
+    int64_t since_us; /* BOOTTIME of the first survey that found it so */
 };
 
 struct waitings {
@@ -85,7 +86,8 @@ static const struct metric_family failed = {
     .help = "Surveys of the queues that failed or were cut off: the gauges are as old.",
     .type = METRIC_COUNTER};
 
-/* `inserted` among them: who leads no longer would stand still, and jump when it leads again. */
+/* `inserted` is one of them: on a scheduler that no longer leads it would stand still, and jump
+ * when it leads again. */
 static const struct metric_family *const gauges[] = {
     &jobs,       &oldest_due,  &oldest_running, &paused,   &unserved,       &workers,
     &days_ahead, &table_bytes, &dead_rows,      &inserted, &idle_beside_due};
@@ -97,7 +99,7 @@ static void forget(struct metrics *registry)
     }
 }
 
-/* ---- what it says ---- */
+/* ---- results ---- */
 
 static void set(const struct survey *s, const struct metric_family *family, const char *value1,
                 const char *value2, double number)
@@ -125,8 +127,8 @@ static void raise_idle(const struct survey *s, const struct survey_row *row, int
                  (double)us / US_PER_S);
 }
 
-/* The same job, untouched since an earlier survey: both have lasted at least since then, or for as
- * long as the worker has had an idle slot. */
+/* If an earlier survey saw the same job unchanged, the job and the idle slot have waited beside
+ * each other at least since then, or for as long as the worker has had an idle slot. */
 static void take_beside(struct survey *s, const struct waitings *before,
                         const struct survey_row *row)
 {
@@ -174,7 +176,7 @@ static void take_row(struct survey *s, const struct waitings *before, const stru
     }
 }
 
-/* ---- when ---- */
+/* ---- timing ---- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -239,7 +241,7 @@ static void on_timer(uv_timer_t *timer)
     ask(timer->data);
 }
 
-/* ---- life ---- */
+/* ---- starting and stopping ---- */
 
 static void on_up(void *ctx)
 {

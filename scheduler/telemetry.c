@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a scheduler tells of itself: metrics, whether it is ready, whether it lives. */
+ * A scheduler's telemetry: metrics, readiness, liveness. */
 #include "base/clock.h"
 #include "scheduler/scheduler_internal.h"
 
-#define FEED_TIMEOUTS 2 /* × postgres.timeout_ms without a pass: the feed stands still */
-#define FEED_REST_US (5 * US_PER_S) /* the longest between two passes that fail */
+#define FEED_TIMEOUTS 2 /* × postgres.timeout_ms without a pass: the feed has stalled */
+#define FEED_REST_US (5 * US_PER_S) /* longest pause between two passes that fail */
 
-/* Since that moment of the feeder, or since it leads; 0 = it doesn't lead. */
+/* Returns the time since that moment of the feeder, or since leading began; 0 = not leading. */
 static int64_t since_us(const struct scheduler *s, int64_t moment_us)
 {
     int64_t from_us = moment_us > s->leader_us ? moment_us : s->leader_us;
@@ -19,7 +19,7 @@ int64_t scheduler_feed_age_us(const struct scheduler *s)
     return since_us(s, s->feeder == NULL ? 0 : feeder_counters(s->feeder)->ended_us);
 }
 
-/* Right before a text of the metrics is made. */
+/* Called just before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
     struct scheduler *s = ctx;
@@ -39,7 +39,7 @@ static int64_t on_lease(void *ctx)
     return lead_until_us(s->lead);
 }
 
-/* The leader's feed makes a pass in every lead_try_ms at least, and one may take one timeout. */
+/* The leader's feed makes a pass at least once per lead_try_ms, and one may take one timeout. */
 static void check_feed(const struct scheduler *s, struct health *ret)
 {
     int64_t bound_us =
@@ -49,7 +49,7 @@ static void check_feed(const struct scheduler *s, struct health *ret)
                (long long)(silent_us / US_PER_MS));
 }
 
-/* Of the process itself: it has tried to feed, whatever was refused. */
+/* Checks the process itself: it has tried to feed, even if servers refused. */
 static void on_alive(void *ctx, struct health *ret)
 {
     const struct scheduler *s = ctx;

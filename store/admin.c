@@ -17,7 +17,7 @@ struct admin {
     int64_t timeout_us;
 };
 
-/* A result is all there is to keep; this name hides libpq from the header. */
+/* Wraps the PGresult, so that the header need not include libpq. */
 struct admin_rows {
     PGresult *result;
 };
@@ -62,7 +62,7 @@ static enum status flush(struct admin *a, int64_t deadline_us, struct err *err)
         if (left < 0) {
             return connection_lost(a, err);
         }
-        /* A server that cannot get rid of its own output reads no more of ours. */
+        /* Read as well: a server that cannot send its own output reads no more of ours. */
         enum status st = wait_socket(a, POLLIN | POLLOUT, deadline_us, err);
         if (st != STATUS_OK) {
             return st;
@@ -78,7 +78,7 @@ static enum status flush(struct admin *a, int64_t deadline_us, struct err *err)
 static enum status status_of_code(const char *code)
 {
     static const struct {
-        const char *code; /* the beginning of an SQLSTATE */
+        const char *code; /* prefix of an SQLSTATE */
         enum status status;
     } map[] = {SQL_ERRORS,
                {"22", STATUS_INVALID},
@@ -96,7 +96,8 @@ static enum status status_of_code(const char *code)
     return STATUS_INTERNAL;
 }
 
-/* "COPY job, line 3, column args: …" is where the server was when it refused. */
+/* Puts the line of the COPY in front of the error. The server's context has it: "COPY job, line 3,
+ * column args: …". */
 static void prefix_copy_line(const PGresult *r, struct err *err)
 {
     const char *context = PQresultErrorField(r, PG_DIAG_CONTEXT);
@@ -153,8 +154,9 @@ static void ignore_notice(void *ctx, const PGresult *result)
     (void)result;
 }
 
-/* So that a request that waits for somebody's lock ends before we give up on it: then surely
- * nothing was done. And our statements are short: compiling them costs more than they do. */
+/* Sets the session's parameters. A request that waits for another session's lock must end before we
+ * give up on it, so that it certainly did nothing. JIT is off because compiling our short
+ * statements costs more than running them. */
 static enum status prepare_session(struct admin *a, struct err *err)
 {
     char sql[120];
@@ -166,7 +168,7 @@ static enum status prepare_session(struct admin *a, struct err *err)
 enum status admin_check_conninfo(const char *conninfo, struct err *err)
 {
     if (strchr(conninfo, '=') == NULL && strstr(conninfo, "://") == NULL) {
-        return STATUS_OK; /* a database's name alone */
+        return STATUS_OK; /* only a database name */
     }
     char *why = NULL;
     PQconninfoOption *options = PQconninfoParse(conninfo, &why);
@@ -180,11 +182,11 @@ enum status admin_check_conninfo(const char *conninfo, struct err *err)
     return st;
 }
 
-/* What conninfo says of its hosts: lists with an entry for each. */
+/* The lists in conninfo that describe its hosts, with one entry per host. */
 enum { LIST_HOST, LIST_HOSTADDR, LIST_PORT, LIST_COUNT };
 
 struct hosts {
-    char *lists[LIST_COUNT]; /* NULL: not given */
+    char *lists[LIST_COUNT]; /* NULL = not given */
     size_t count;
 };
 
@@ -222,7 +224,7 @@ static struct hosts hosts_of(const char *conninfo)
     return h;
 }
 
-/* "a,b,c" → "b,c,a". */
+/* Moves the first entry of a list to its end: "a,b,c" → "b,c,a". */
 static void rotate(char *list)
 {
     char *comma = list == NULL ? NULL : strchr(list, ',');
@@ -238,7 +240,8 @@ static void rotate(char *list)
 static enum status connect_to(struct admin *a, const char *conninfo, const struct hosts *h,
                               int64_t timeout_us, struct err *err)
 {
-    /* Of several hosts the one that takes writes, unless conninfo wants another. */
+    /* If there are several hosts, use the one that accepts writes, unless conninfo requests
+     * another. */
     const char *const names[] = {"target_session_attrs",
                                  "dbname",
                                  "fallback_application_name",
@@ -266,7 +269,8 @@ static enum status connect_to(struct admin *a, const char *conninfo, const struc
     return connect_poll(a, clock_boot_us() + timeout_us, err);
 }
 
-/* libpq waits for the first host as long as we do: a silent one has its share of the time. */
+/* Tries the hosts in turn, each first with its share of the time, since libpq spends all of the
+ * time on a first host that does not answer. */
 static enum status connect_any(struct admin *a, const char *conninfo, struct err *err)
 {
     struct hosts h = hosts_of(conninfo);
@@ -336,8 +340,8 @@ int admin_backend_pid(const struct admin *a)
 
 /* ---- results ---- */
 
-/* The last result of the statement(s) under way. Or the first that failed, or that asks for
- * data. */
+/* Returns the last result of the statements in flight, or the first that failed or that asks for
+ * COPY data. */
 static enum status take_result(struct admin *a, PGresult **ret, struct err *err)
 {
     int64_t deadline_us = clock_boot_us() + a->timeout_us;
@@ -485,7 +489,7 @@ void admin_copy_abort(struct admin *a)
 {
     struct err refusal = {0};
     enum status st = end_copy(a, "refused by the client", &refusal);
-    assert(st != STATUS_OK); /* the refusal that was asked for; or else the connection's end */
+    assert(st != STATUS_OK); /* either the refusal that we asked for, or the connection was lost */
 }
 
 /* ---- schema ---- */

@@ -32,7 +32,7 @@ static int64_t range_number(const struct feed_lane *l, const struct feed_range *
     case 5:
         return r->part == FEED_LAP ? FEED_BEGIN_US : r->to.us == FEED_NEVER_US ? 0 : r->to.us;
     default:
-        return r->part == FEED_LAP ? 0 : r->rows_max; /* it is read by feed_laps */
+        return r->part == FEED_LAP ? 0 : r->rows_max; /* feed_laps reads this range */
     }
 }
 
@@ -123,7 +123,7 @@ static size_t laps_in(const struct feed_read_request *request, size_t ret_ranges
     return count;
 }
 
-/* The kinds of each lap's queue, one text after the other in `text`. */
+/* Makes one array element per lap with the kinds of its queue; `text` holds all of them. */
 static enum status lap_kinds(struct buf *out, const struct feed_read_request *request,
                              const struct feed *feed, const size_t *laps, size_t count,
                              struct err *err)
@@ -164,7 +164,7 @@ static enum status lap_column(struct buf *out, const struct feed_read_request *r
                        : pg_array_i64(out, numbers, count, err);
 }
 
-/* Of a read: what both statements are given. */
+/* The parameters of a read, for both statements. */
 struct read_params {
     struct buf columns[RANGE_COLUMNS + GAP_COLUMNS + LAP_COLUMNS];
     size_t column_count;
@@ -262,7 +262,7 @@ void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret
         ret->is_available = pg_bool(r, row, 5);
     }
     if (ret->part == FEED_READ_ROW || ret->part == FEED_READ_DUE) {
-        ret->range = (size_t)pg_i64(r, row, 1) - 1; /* WITH ORDINALITY */
+        ret->range = (size_t)pg_i64(r, row, 1) - 1; /* WITH ORDINALITY counts from 1 */
     }
     ret->priority = (int)(ret->id / FEED_SHARES);
     ret->share = (int)(ret->id % FEED_SHARES);

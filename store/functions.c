@@ -52,7 +52,7 @@ static enum status load(struct admin *a, const struct sql_functions *file, struc
     return st;
 }
 
-/* What is there is of `version` from now on. */
+/* Records that the functions there are those of `version`. */
 static enum status end(struct admin *a, int version, struct err *err)
 {
     char number[16];

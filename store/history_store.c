@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SWEEP_PAGES 25                   /* about a thousand jobs */
-#define TIMEOUT_US (6 * 3600 * US_PER_S) /* a vacuum of a large table */
+#define SWEEP_PAGES 25                   /* hold about a thousand jobs */
+#define TIMEOUT_US (6 * 3600 * US_PER_S) /* enough to vacuum a large table */
 
 static enum status send_one(struct pg *pg, const struct pg_statement *statement,
                             const struct pg_param *params, pg_done_cb *done, void *ctx,
@@ -38,7 +38,7 @@ enum status history_store_ensure_now(struct pg *pg, pg_done_cb *done, void *ctx,
     return pg_send_one(pg, &SQL_HISTORY_ENSURE, &param, done, ctx, err);
 }
 
-/* What is old, and by which clock. */
+/* Sends a statement that lists what is old, together with the state of the clock. */
 static enum status send_list(struct pg *pg, const struct pg_statement *list, int keep,
                              pg_done_cb *done, void *ctx, struct err *err)
 {
@@ -87,7 +87,7 @@ void history_day_row(const struct pg_result *r, int row, struct history_day *ret
     (void)snprintf(ret->name, sizeof ret->name, "%s", pg_text(r, row, 0, NULL));
 }
 
-/* The name goes into the text of a statement, where parameters can't. */
+/* Guards the name, since it becomes part of a statement's text, where parameters are impossible. */
 static bool is_day(const char *name)
 {
     static const char prefix[] = "job_history_";
@@ -116,7 +116,7 @@ enum status history_store_remove(struct pg *pg, const struct history_day *day, p
     return send_one(pg, &statement, NULL, done, ctx, err);
 }
 
-/* ---- jobs whose rules are shorter ---- */
+/* ---- jobs with shorter retention rules ---- */
 
 static enum status send_params(struct pg *pg, const struct pg_statement *statement,
                                struct params *p, pg_done_cb *done, void *ctx, struct err *err)
@@ -185,7 +185,7 @@ enum status history_store_swept(struct pg *pg, const struct history_sweep *sweep
     return send_params(pg, &SQL_HISTORY_SWEPT, &p, done, ctx, err);
 }
 
-/* Not truncated either: that would wait for readers, and others would wait behind it. */
+/* Does not truncate the table: truncation waits for readers, and others would wait behind it. */
 enum status history_store_vacuum_day(struct pg *pg, const struct history_sweep *sweep,
                                      pg_done_cb *done, void *ctx, struct err *err)
 {
@@ -215,9 +215,9 @@ void history_index_row(const struct pg_result *r, int row, struct history_index 
     (void)snprintf(ret->column, sizeof ret->column, "%s", pg_text(r, row, 1, NULL));
 }
 
-/* The columns of sql/queries/history/unindexed.sql. As small as they can be: most jobs complete and
- * have neither tags nor metadata, kinds and queues occur again and again, and rows lie in the order
- * of their ends. */
+/* Returns how to index a column of sql/queries/history/unindexed.sql. The indexes are as small as
+ * possible: most jobs complete and have neither tags nor metadata, kinds and queues repeat, and
+ * rows are stored in the order of their ends. */
 static const char *index_form(const char *column)
 {
     static const struct {

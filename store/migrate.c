@@ -13,29 +13,30 @@
 #include <string.h>
 
 #define SQL_MAX 256
-#define AGAIN_MS 100 /* asked for the lock, or for a table's */
+#define AGAIN_MS 100 /* between two tries to get the migration lock, or a table's */
 #define ALONE_US (INT64_C(12) * 3600 * US_PER_S)
 
-/* Any number that nobody else uses: "claimd" in ASCII. Asked for again and again, not waited for:
- * who waits inside of a statement holds up an index that is made concurrently. */
+/* The number is arbitrary: "claimd" in ASCII. The lock is polled, not waited for, since a session
+ * that waits inside a statement would block the concurrent build of an index. */
 #define LOCK_SQL "SELECT pg_try_advisory_lock(109317141917028)::int"
 
-/* A table's lock that does not come soon is given up and asked for again: whoever comes behind us
- * waits as long as we do. Shorter than deadlock_timeout: it is never others who are cancelled. */
+/* A table lock that is not granted soon is given up and requested again, because all who queue
+ * behind us wait as long as we do. Shorter than deadlock_timeout, so that no other session is
+ * cancelled. */
 #define BEGIN_SQL "BEGIN; SET LOCAL lock_timeout = '500ms'"
 
-/* Whoever runs it: what a migration makes belongs to the role that has the rest. The first one has
- * yet to make that role. */
+/* Makes the objects of a migration belong to the role that owns the others, whichever role runs it.
+ * The first migration has yet to create that role. */
 #define AS_OWNER_SQL                   \
     "SET LOCAL ROLE claimd_scheduler;" \
     "SET LOCAL search_path = claimd, pg_catalog, pg_temp"
 
-/* Begins a part that is one statement, outside of a transaction, beside everybody's work: it must
- * bear to be repeated. What stands before the first such line is done in one transaction. */
+/* Begins a part that is a single statement, run outside of a transaction while the daemons work: it
+ * must be repeatable. All before the first such line is done in one transaction. */
 #define PART_LINE "-- ---- part: alone ----\n"
 
-/* On a way down: here the functions of the release before are loaded, which is first of all without
- * such a line. */
+/* Marks where a down migration loads the functions of the previous release; without this line, they
+ * are loaded first. */
 #define FUNCTIONS_LINE "-- ---- functions ----\n"
 
 int migrate_known_version(void)
@@ -53,7 +54,7 @@ static void close_admin(struct admin **a)
     admin_close(*a);
 }
 
-/* The number that a query without parameters gives. */
+/* Runs a query without parameters and returns its only number. */
 static enum status read_number(struct admin *a, const char *sql, int *ret_number, struct err *err)
 {
     const struct pg_statement statement = {.name = "", .sql = sql};
@@ -67,7 +68,8 @@ static enum status read_number(struct admin *a, const char *sql, int *ret_number
     return STATUS_OK;
 }
 
-/* Without a schema admin_schema_version() would fail, and a transaction with it. */
+/* Checks first whether there is a schema: otherwise admin_schema_version() would fail, and abort
+ * the transaction. */
 static enum status read_version(struct admin *a, struct schema_version *ret, struct err *err)
 {
     int has_schema = 0;
@@ -97,14 +99,14 @@ enum status migrate_version(const char *conninfo, int64_t timeout_us, int *ret_v
     return STATUS_OK;
 }
 
-/* The last of it: what it commits to. */
+/* Records the version, as the last statement of a transaction. */
 static enum status note(struct admin *a, struct schema_version now, bool is_fresh, struct err *err)
 {
     char sql[SQL_MAX];
     if (now.version == 0) {
         return STATUS_OK; /* the schema is gone */
     }
-    if (now.version == 1 && now.part == 0) { /* the other columns come with the second */
+    if (now.version == 1 && now.part == 0) { /* the second migration adds the other columns */
         return admin_exec(a, "UPDATE claimd.cluster SET schema_version = 1", err);
     }
     (void)snprintf(sql, sizeof sql,
@@ -124,22 +126,23 @@ static enum status commit(struct admin *a, struct err *err)
     return is_lost ? STATUS_UNKNOWN : st;
 }
 
-/* What is applied now, and how far it has come. */
+/* The step in progress, and how far it has come. */
 struct step {
     struct admin *a;
     const struct sql_migration *migration;
     bool is_up;
-    bool loads_all; /* functions, even those that have not changed */
-    bool is_fresh;  /* from an empty database on: no older program is about */
+    bool loads_all; /* loads all functions, even those that have not changed */
+    bool is_fresh;  /* it began with an empty database, so there are no older programs */
     struct schema_version after;
     int64_t timeout_us;
     int64_t deadline_us;
 };
 
-/* What is done where all migrations are, and functions have changed. */
+/* Stands for a step that only loads functions. */
 static const struct sql_migration only_functions = {.name = "functions"};
 
-/* In the reverse order of the way up: what a migration adds is there while functions use it. */
+/* Works in the reverse order of the way up, so that what a migration adds is there as long as
+ * functions use it. */
 static enum status apply_down(struct step *s, const char *sql, struct err *err)
 {
     const char *line = strstr(sql, FUNCTIONS_LINE);
@@ -163,7 +166,7 @@ static enum status apply_down(struct step *s, const char *sql, struct err *err)
     return admin_exec(s->a, line != NULL ? line + strlen(FUNCTIONS_LINE) : sql, err);
 }
 
-/* `sql` may be NULL. The last version brings the functions. */
+/* Applies `sql`, which may be NULL. The last version also loads the functions. */
 static enum status apply_sql(struct step *s, const char *sql, struct err *err)
 {
     int loaded = 0;
@@ -199,7 +202,7 @@ static enum status try_transaction(struct step *s, const char *sql, struct err *
     return commit(s->a, err);
 }
 
-/* Again while others hold a lock, until the deadline. */
+/* Repeats the transaction while other sessions hold locks, until the deadline. */
 static enum status apply_transaction(struct step *s, const char *sql, struct err *err)
 {
     for (;;) {
@@ -253,7 +256,7 @@ static enum status apply_part(struct step *s, int part, const char *sql, size_t 
     return part == 0 ? apply_transaction(s, text, err) : apply_alone(s, text, err);
 }
 
-/* Goes on with the part that an earlier try left. */
+/* Applies the parts, beginning with the one that an earlier try did not finish. */
 static enum status apply_up(struct step *s, int parts_done, struct err *err)
 {
     const char *sql = s->migration->up;
@@ -304,7 +307,7 @@ static enum status lock(struct admin *a, int64_t deadline_us, struct err *err)
 
 enum direction { DOWN, UP, UP_WITH_ALL_FUNCTIONS };
 
-/* NULL: there is nothing to do. */
+/* Finds the next migration; s->migration is NULL if there is nothing to do. */
 static enum status find_migration(struct step *s, int version, enum direction direction,
                                   struct err *err)
 {
@@ -324,8 +327,9 @@ static enum status find_migration(struct step *s, int version, enum direction di
     return st;
 }
 
-/* One step from the version that is found once the lock is held; it is held until the session ends.
- * *is_fresh becomes true on an empty database. *ret_done is NULL when there was nothing to do. */
+/* Takes one step from the version that is found once the lock is held; the lock is held until the
+ * session ends. *is_fresh becomes true on an empty database. *ret_done is NULL if there was nothing
+ * to do. */
 static enum status step(const char *conninfo, int64_t timeout_us, enum direction direction,
                         bool *is_fresh, const struct sql_migration **ret_done, struct err *err)
 {
@@ -377,7 +381,7 @@ enum status migrate_up(const char *conninfo, int64_t timeout_us, migrate_step_cb
     }
 }
 
-/* The only step of migrate_functions() and migrate_down(). */
+/* Takes the only step of migrate_functions() or migrate_down(). */
 static enum status one_step(const char *conninfo, int64_t timeout_us, enum direction direction,
                             migrate_step_cb *on_step, void *ctx, struct err *err)
 {

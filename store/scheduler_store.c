@@ -76,10 +76,10 @@ void scheduler_store_gone(struct pg *pg, const char *scheduler_id)
     struct params p = {.count = 0};
     struct pg_request request = {.step_count = 1, .done = on_gone};
     struct pg_statement unnamed = SQL_SCHEDULER_GONE;
-    unnamed.name = ""; /* prepared, it would need an answer to get through before it */
+    unnamed.name = ""; /* a prepared statement would need a round trip first */
     params_uuid(&p, scheduler_id);
     bool is_sent = params_step(&p, &unnamed, &request.steps[0], NULL) == STATUS_OK &&
                    pg_send(pg, &request, NULL) == STATUS_OK;
-    (void)is_sent; /* what did not leave is only told later, by a stale row */
+    (void)is_sent; /* if it was not sent, the row becomes stale */
     params_release(&p);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of the preset `bugs` alone (store/seeded.h). */
+ * Only in the preset `bugs` (store/seeded.h). */
 #include "store/seeded.h"
 
 #include "sql/queries.h"
@@ -12,14 +12,14 @@
 
 #define TEXT_MAX 16384
 
-/* A completion that looks at less than it should; the carried columns stand twice. */
+/* A completion that checks less than it should; the carried columns appear twice. */
 #define COMPLETE(condition)                                                                       \
     "WITH asked AS (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t(n, f, r))," \
     " gone AS (DELETE FROM claimd.job j USING asked a WHERE j.id = a.n " condition                \
     " RETURNING j.*, a.f, a.r), put AS (INSERT INTO claimd.job_history (%s, crashes, state,"      \
     " result) SELECT %s, crashes, 'completed', r::jsonb FROM gone) SELECT f FROM gone"
 
-/* The right statement with one part of it cut out or changed, wherever it stands. */
+/* Returns the correct statement with every occurrence of one part replaced. */
 static const struct pg_statement *changed(const struct pg_statement *right, const char *part,
                                           const char *instead)
 {
@@ -34,13 +34,14 @@ static const struct pg_statement *changed(const struct pg_statement *right, cons
         at += is_part ? strlen(part) : 1;
         assert(len < sizeof text);
     }
-    assert(strcmp(text, right->sql) != 0); /* else the statement was changed, and the bug is gone */
+    /* otherwise the correct statement was edited and the bug is gone */
+    assert(strcmp(text, right->sql) != 0);
     wrong = *right;
     wrong.sql = text;
     return &wrong;
 }
 
-/* In brackets: in every other build the name is a macro. */
+/* The brackets keep it from being expanded: in every other build the name is a macro. */
 const struct pg_statement *(seeded_statement)(const struct pg_statement *right)
 {
     static struct pg_statement complete;

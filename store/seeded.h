@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The statement that a seeded bug puts in the place of a right one (base/bug.h). */
+ * Replaces a correct statement by that of a seeded bug (base/bug.h). */
 #ifndef CLAIMD_STORE_SEEDED_H
 #define CLAIMD_STORE_SEEDED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A survey of all queues, for gauges: reads every open job once, so the caller sees to it that it
- * is made seldom, on a connection that nobody waits for. */
+ * A survey of all queues, for gauges. It reads every open job once, so the caller must make it
+ * seldom, and on a connection on which nothing else waits. */
 #ifndef CLAIMD_STORE_SURVEY_STORE_H
 #define CLAIMD_STORE_SURVEY_STORE_H
 
@@ -12,8 +12,8 @@ enum survey_part {
     SURVEY_QUEUE,
     SURVEY_UNSERVED,
     SURVEY_TABLE,
-    SURVEY_BESIDE, /* a job that is due beside a worker with an idle slot for it */
-    SURVEY_CLAIMED /* jobs that one has claimed and another one could run */
+    SURVEY_BESIDE, /* a job that is due although a worker has an idle slot for it */
+    SURVEY_CLAIMED /* jobs that one worker has claimed although another one could run them */
 };
 
 struct survey_row {
@@ -23,25 +23,27 @@ struct survey_row {
     int64_t live_workers; /* CLUSTER */
     int64_t stale_workers;
     int64_t days_ahead;
-    int64_t available; /* QUEUE, UNSERVED: due */
+    int64_t available; /* QUEUE, UNSERVED: due jobs */
     int64_t scheduled; /* QUEUE */
     int64_t retryable;
     int64_t waiting; /* for other jobs */
     int64_t running;
-    int64_t oldest_due_us; /* QUEUE: for so long; 0 = none is due */
+    int64_t oldest_due_us; /* QUEUE: how long the oldest has been due; 0 = none is due */
     bool is_paused;
-    int64_t oldest_running_us; /* QUEUE: for so long; 0 = none runs */
+    int64_t oldest_running_us; /* QUEUE: how long the oldest has run; 0 = none runs */
     int64_t table_bytes;       /* TABLE: of open jobs */
     int64_t dead_rows;
     int64_t inserted;
-    int64_t job; /* BESIDE: which, as it is now */
+    int64_t job; /* BESIDE: the job, as it is now */
     int64_t version;
     int64_t fence;
-    int64_t idle_us; /* BESIDE: the worker has had an idle slot for so long; CLAIMED: both lasted */
+    /* BESIDE: how long the worker has had an idle slot; CLAIMED: how long both conditions have
+     * lasted */
+    int64_t idle_us;
 };
 
-/* The rows are in results[SURVEY_RESULT]: so many queues at most, those with fewer open jobs are
- * one row, "other". */
+/* Makes a survey. The rows are in results[SURVEY_RESULT]. At most SURVEY_QUEUES_MAX queues have
+ * rows of their own; those with fewer open jobs are combined into one row, "other". */
 #define SURVEY_RESULT 1
 #define SURVEY_QUEUES_MAX 39
 #define SURVEY_UNSERVED_MAX 200

@@ -11,7 +11,7 @@
 
 #define WORKER_KINDS_MAX 500
 
-/* What a request needs until its answer. */
+/* The state of a request until its reply. */
 struct waiting {
     worker_done_cb *done;
     worker_beat_cb *beaten;
@@ -40,7 +40,7 @@ static void on_done(void *ctx, enum status st, const struct pg_result *const *re
     free(w);
 }
 
-/* Takes `w`, also when it fails. */
+/* Sends the request; frees `w` if that fails. */
 static enum status send_for(struct pg *pg, struct pg_request *request, pg_done_cb *done,
                             struct waiting *w, struct err *err)
 {
@@ -53,7 +53,7 @@ static enum status send_for(struct pg *pg, struct pg_request *request, pg_done_c
     return st;
 }
 
-/* One statement whose only parameter is a worker's id. */
+/* Adds a statement whose only parameter is a worker's id. */
 static enum status step_by_id(struct params *p, const struct pg_statement *statement,
                               const char *worker_id, struct pg_request *request, struct err *err)
 {
@@ -194,9 +194,10 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
     return st;
 }
 
-/* ---- beat ---- */
+/* ---- heartbeat ---- */
 
-/* Borrows its names from the rows; `names` has room for each row twice. */
+/* Reads the reply. The names are borrowed from the rows; `names` has room for twice the number of
+ * rows. */
 static void read_reply(const struct pg_result *rows, struct worker_beat_reply *reply,
                        const char **names, struct worker_cancel *cancels,
                        struct worker_weight *weights)
@@ -312,7 +313,7 @@ enum status worker_store_listen(struct pg *pg, const char *channel, bool is_on,
     return w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_done, w, err);
 }
 
-/* ---- ends ---- */
+/* ---- ending ---- */
 
 enum status worker_store_stopped(struct pg *pg, const char *worker_id, worker_done_cb *done,
                                  void *ctx, struct err *err)
@@ -336,7 +337,7 @@ static void on_handed_back(void *ctx, enum status st, const struct pg_result *co
                            const struct err *err)
 {
     struct waiting *w = ctx;
-    for (int step = 1; st == STATUS_OK && step < 3; step++) { /* behind SQL_PLAN_ANEW */
+    for (int step = 1; st == STATUS_OK && step < 3; step++) { /* after SQL_PLAN_ANEW */
         tell_handed_back(w, results[step]);
     }
     w->done(w->ctx, st, err);
@@ -372,7 +373,7 @@ static bool is_backend_gone(const struct pg_result *rows)
 static void report_predecessor(const struct waiting *w, const struct pg_result *const *results)
 {
     const struct pg_result *row = results[1];
-    const struct pg_result *running = results[3]; /* behind SQL_PLAN_ANEW */
+    const struct pg_result *running = results[3]; /* after SQL_PLAN_ANEW */
     size_t count = (size_t)pg_row_count(running);
     autofree int64_t *ids = calloc(count + 1, sizeof *ids);
     if (ids == NULL) {

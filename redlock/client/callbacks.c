@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread that runs the user's callbacks, one at a time: a slow one delays other callbacks, and
+ * The thread that runs the user's callbacks, one at a time: a slow one delays other callbacks, but
  * no lease. */
 #include "redlock/client/client.h"
 
 #include <stdio.h>
 
-/* ---- what is to be told; under the mutex ---- */
+/* ---- pending callbacks; under the mutex ---- */
 
 static struct redlock_lock *take_changed(struct callbacks *b)
 {
@@ -48,7 +48,7 @@ static bool take_event(struct callbacks *b, struct node_event *ret)
     return true;
 }
 
-/* ---- telling: the mutex is held before and after, not meanwhile ---- */
+/* ---- calling back: the mutex is held before and after, but not during a callback ---- */
 
 static void tell_changed(struct redlock_client *c, struct redlock_lock *l)
 {
@@ -59,7 +59,7 @@ static void tell_changed(struct redlock_client *c, struct redlock_lock *l)
     l->on_change(l->ctx, l, state);
     (void)pthread_mutex_lock(&c->mutex);
     b->telling = NULL;
-    if (l->is_over) { /* unlocked meanwhile */
+    if (l->is_over) { /* it was unlocked during the callback */
         (void)pthread_mutex_unlock(&c->mutex);
         lock_retire(l);
         (void)pthread_mutex_lock(&c->mutex);
@@ -98,7 +98,7 @@ static void *run(void *arg)
         if (b->done != NULL) {
             tell_done(c);
         } else if (b->is_closing) {
-            break; /* only what must be told once was told */
+            break; /* callbacks that must not be left out have been called */
         } else if (b->changed != NULL) {
             tell_changed(c, take_changed(b));
         } else if (take_event(b, &event)) {
@@ -111,7 +111,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* ---- for the others ---- */
+/* ---- interface for other threads ---- */
 
 void callbacks_add_event(struct redlock_client *c, size_t node, enum redlock_event_kind kind,
                          const char *text)

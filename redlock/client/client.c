@@ -12,9 +12,9 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* ---- who calls ---- */
+/* ---- forks ---- */
 
-/* A child in a PID namespace of its own may have its parent's pid. */
+/* The pid is not enough: a child in a PID namespace of its own may have its parent's pid. */
 bool client_is_forked(const struct redlock_client *c)
 {
     return c->fork_mark != NULL ? *c->fork_mark == 0 : c->pid != getpid();
@@ -50,7 +50,8 @@ void client_unref(struct redlock_client *c)
     if (atomic_fetch_sub(&c->refs, 1) > 1) {
         return;
     }
-    if (!client_is_forked(c)) { /* else another thread may have been at them when it was copied */
+    /* in a child they may be in the state in which another thread of the parent left them */
+    if (!client_is_forked(c)) {
         lock_free_spare(c);
         (void)pthread_cond_destroy(&c->quiet);
         (void)pthread_mutex_destroy(&c->mutex);
@@ -60,7 +61,7 @@ void client_unref(struct redlock_client *c)
     free(c);
 }
 
-/* ---- what the core tells ---- */
+/* ---- events of the core ---- */
 
 static void note_news(struct redlock_client *c, size_t node, enum redlock_event_kind kind,
                       const char *text)
@@ -70,7 +71,7 @@ static void note_news(struct redlock_client *c, size_t node, enum redlock_event_
     news->is_any = true;
     news->kind = kind;
     (void)snprintf(news->text, sizeof news->text, "%s", text);
-    (void)pthread_cond_broadcast(&c->quiet); /* redlock_open() waits for them */
+    (void)pthread_cond_broadcast(&c->quiet); /* redlock_open() may be waiting for the event */
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
@@ -90,7 +91,7 @@ static void on_state(void *ctx, struct redlock_batch *batch, size_t index, void 
     (void)batch;
     (void)index;
     (void)state;
-    if (user != NULL) { /* a reader's gate is no lock of its caller's */
+    if (user != NULL) { /* a reader's gate is not a lock that the user holds */
         lock_state_changed(user);
     }
 }
@@ -173,7 +174,7 @@ static void on_core_closed(void *ctx)
     uv_close((uv_handle_t *)&c->mailbox.bell, NULL); /* the last handle: the loop ends */
 }
 
-/* Between two turns, when no callback runs. */
+/* Called between two turns of the loop, when no callback runs. */
 static void close_core(struct redlock_client *c)
 {
     c->has_closed = true;
@@ -190,7 +191,7 @@ static void *run(void *arg)
         uv_close((uv_handle_t *)&c->mailbox.bell, NULL);
     }
     (void)pthread_mutex_lock(&c->mutex);
-    start->is_done = true; /* and gone: it lies on the opener's stack */
+    start->is_done = true; /* `start` must not be used from now on: it is on the opener's stack */
     (void)pthread_cond_broadcast(&c->quiet);
     (void)pthread_mutex_unlock(&c->mutex);
     while (uv_loop_alive(&c->loop) != 0) {
@@ -202,8 +203,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* With every signal blocked: a write to a closed connection raises none, and neither these threads
- * nor those that resolve names take what the program waits for (lock.F2). */
+/* Starts both threads with all signals blocked, so that a write to a closed connection raises no
+ * signal, and neither these threads nor those that resolve names take signals for which the program
+ * waits (lock.F2). */
 static int start_threads(struct redlock_client *c, struct start *start)
 {
     sigset_t all;
@@ -302,7 +304,8 @@ static struct timespec monotonic_after(int64_t us)
     return t;
 }
 
-/* Until each node was heard of once, or one too many says that it will never do (lock.C8). */
+/* Waits until each node had an event, or until more nodes than allowed are found to be unsuitable
+ * for good (lock.C8). */
 static enum status wait_for_nodes(struct redlock_client *c, struct err *err)
 {
     const struct timespec until = monotonic_after(c->settings.open_us);
@@ -392,12 +395,13 @@ void redlock_close(struct redlock_client *client)
         client_unref(client);
         return;
     }
-    (void)mailbox_post(client, &mail); /* not when it could not be opened */
+    /* the mailbox is already closed if the client could not be opened */
+    (void)mailbox_post(client, &mail);
     (void)pthread_join(client->thread, NULL);
     callbacks_stop(client);
     (void)uv_loop_close(&client->loop);
     (void)pthread_mutex_lock(&client->mutex);
-    while (client->callers > 0) { /* they have their answers, and are about to leave */
+    while (client->callers > 0) { /* they have their answers and are about to leave */
         (void)pthread_cond_wait(&client->quiet, &client->mutex);
     }
     (void)pthread_mutex_unlock(&client->mutex);

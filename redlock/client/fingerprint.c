@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A short text that is the same for the same list of nodes, in whatever order. */
+ * Makes a short text that is the same for the same list of nodes, in any order. */
 #include "redlock/client/client.h"
 #include "redlock/core/core.h"
 
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* "host:port/db": what makes it another node, but not how one logs in. */
+/* "host:port/db": what identifies a node, without user and password. */
 #define NODE_TEXT_SIZE (REDIS_ENDPOINT_TEXT_SIZE + 12)
 
 static void node_text(const struct redis_endpoint *e, char *ret_text)
@@ -16,7 +16,7 @@ static void node_text(const struct redis_endpoint *e, char *ret_text)
     char text[REDIS_ENDPOINT_TEXT_SIZE];
     redis_endpoint_text(e, text, sizeof text);
     for (char *p = text; e->path[0] == '\0' && *p != '\0'; p++) {
-        *p = (char)tolower((unsigned char)*p); /* names of hosts */
+        *p = (char)tolower((unsigned char)*p); /* host names */
     }
     (void)snprintf(ret_text, NODE_TEXT_SIZE, "%s/%d", text, e->db);
 }
@@ -26,13 +26,14 @@ static int by_text(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* FNV-1a of 64 bits, and splitmix64's last step, so that each bit depends on all. It tells mistakes
- * apart, not forgeries. */
+/* FNV-1a with 64 bits, followed by the last step of splitmix64, so that each bit depends on all. It
+ * detects mistakes, not forgeries. */
 static uint64_t digest(char texts[][NODE_TEXT_SIZE], size_t count)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     for (size_t i = 0; i < count; i++) {
-        size_t len = strlen(texts[i]) + 1; /* with its end, so that lists can't run together */
+        /* with its NUL, so that different lists can't give the same bytes */
+        size_t len = strlen(texts[i]) + 1;
         for (size_t k = 0; k < len; k++) {
             h = (h ^ (unsigned char)texts[i][k]) * UINT64_C(1099511628211);
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The child of a fork has copies of the client's descriptors, and of its memory as it was when some
- * other thread was at work on it (lock.F1). So nothing here follows a pointer of libuv's: the
- * kernel says which sockets the loop listens to. The epoll instance is shared with the parent; it
- * is closed first, and never told anything. */
+ * The child of a fork has copies of the client's descriptors and of its memory, in the state in
+ * which another thread may have been changing it (lock.F1). So this code follows no pointer of
+ * libuv's: it asks the kernel which sockets the loop polls. The epoll instance is shared with the
+ * parent; the child never modifies it, and closes its own descriptor of it. */
 #include "redlock/client/client.h"
 #include "redlock/core/core.h"
 
@@ -13,8 +13,8 @@
 
 #define TEXT_MAX ((size_t)16 << 10)
 
-/* One line per descriptor: "tfd:  7 events:  19 data: … pos:0 ino:1f2e sdev:8". The number is the
- * parent's of now, so it must name the same socket here. */
+/* Parses a line like "tfd: 7 events: 19 data: … pos:0 ino:1f2e sdev:8", one per descriptor. The
+ * number is the parent's current one, so close it only if it names the same socket here. */
 static void close_if_same(const char *line)
 {
     int fd = -1;
@@ -50,7 +50,7 @@ void fork_close_descriptors(struct redlock_client *c)
     int epoll_fd = uv_backend_fd(&c->loop);
     close_sockets(epoll_fd);
     (void)close(epoll_fd);
-    (void)close(c->loop.async_io_watcher.fd); /* what the bell rings */
+    (void)close(c->loop.async_io_watcher.fd); /* the bell's descriptor */
     if (c->core != NULL) {
         (void)close(c->core->timer_fd);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of keys: checked, sorted, without doubles. */
+ * Lists of keys: checking, sorting, removing duplicates. */
 #include "redlock/client/client.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles of won locks. The thread alone binds them to keys of a batch and moves their deadline;
+ * Handles of won locks. Only the thread binds them to keys of a batch and moves their deadline;
  * getters read that one number and the clock (lock.E7). */
 #include "base/clock.h"
 #include "redlock/client/client.h"
@@ -8,9 +8,9 @@
 #include <assert.h>
 #include <sys/eventfd.h>
 
-#define SPARE_MAX 256 /* handles kept to be used again */
+#define SPARE_MAX 256 /* handles kept for reuse */
 
-/* ---- making and recycling ---- */
+/* ---- allocating and recycling ---- */
 
 static struct redlock_lock *take_spare(struct redlock_client *c)
 {
@@ -49,7 +49,8 @@ static void lock_free(struct redlock_lock *l)
 static bool set_key(struct redlock_lock *l, const char *key, size_t len)
 {
     if (len >= l->key_size) {
-        char *longer = malloc(REDLOCK_KEY_LEN_MAX + 1); /* once per handle, then for any key */
+        /* at most once per handle: enough for any key */
+        char *longer = malloc(REDLOCK_KEY_LEN_MAX + 1);
         if (longer == NULL) {
             return false;
         }
@@ -188,13 +189,13 @@ void lock_publish(struct redlock_lock *l, const struct redlock_request *request)
     (void)pthread_mutex_lock(&c->mutex);
     l->on_change = request->on_change;
     l->ctx = request->ctx;
-    if (l->state != REDLOCK_STATE_HELD) { /* since its fence was drawn */
+    if (l->state != REDLOCK_STATE_HELD) { /* it has changed since the lock was won */
         callbacks_add_change(c, l);
     }
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
-/* Each transition is told once (lock.W8). */
+/* Calls back once per transition (lock.W8). */
 static void enter(struct redlock_lock *l, enum redlock_state state)
 {
     struct redlock_client *c = l->client;
@@ -227,7 +228,7 @@ void lock_state_changed(struct redlock_lock *l)
 void lock_deadline_changed(struct redlock_lock *l)
 {
     int64_t old_us = atomic_load(&l->deadline_us);
-    /* A getter that saw the old deadline pass has made it 0, and LOST is final (lock.E8). */
+    /* A getter that finds the deadline passed sets it to 0, and LOST is final (lock.E8). */
     if (old_us == 0 ||
         !atomic_compare_exchange_strong(&l->deadline_us, &old_us, deadline_of_batch(l))) {
         enter(l, REDLOCK_STATE_LOST);
@@ -266,8 +267,8 @@ void lock_give_up_all(struct redlock_client *c)
 
 /* ---- getters ---- */
 
-/* What is left; a lease that has ended is made LOST for good, whatever an answer that is on its way
- * may say (lock.E8, W4). */
+/* Returns the time that is left. Makes a lease that has ended LOST for good, whatever a reply that
+ * is on its way may say (lock.E8, W4). */
 static int64_t left_us(const struct redlock_lock *lock)
 {
     _Atomic int64_t *deadline = &((struct redlock_lock *)(uintptr_t)lock)->deadline_us;
@@ -308,11 +309,11 @@ int redlock_fd(struct redlock_lock *lock)
     }
     int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (made >= 0 && !atomic_compare_exchange_strong(&lock->fd, &fd, made)) {
-        (void)close(made); /* another thread was first */
+        (void)close(made); /* another thread was faster */
         return fd;
     }
     if (made >= 0 && redlock_state(lock) != REDLOCK_STATE_HELD) {
-        (void)eventfd_write(made, 1); /* it changed before there was a descriptor */
+        (void)eventfd_write(made, 1); /* the state changed before there was a descriptor */
     }
     return made;
 }

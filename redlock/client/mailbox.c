@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What other threads ask of the client's own: a list that any of them may push to. */
+ * The list through which other threads pass requests to the client's thread. */
 #include "redlock/client/client.h"
 
-/* What is put into a connection's buffer in one turn of the loop is written in the next. */
+/* Bytes that one turn of the loop puts into a connection's buffer are written in the next turn. */
 #define TURNS_OF_RENEWING 2
 
 static void push(struct redlock_client *c, struct mail *mail)
@@ -99,7 +99,7 @@ void mailbox_deliver(struct redlock_client *c, bool is_renewing)
     struct mail *list = take_all(c);
     if (is_renewing) {
         c->renewing = TURNS_OF_RENEWING;
-        (void)uv_async_send(&c->mailbox.bell); /* those turns come soon */
+        (void)uv_async_send(&c->mailbox.bell); /* makes these turns come soon */
     }
     (void)pthread_mutex_unlock(&c->mutex);
     deliver(c, list);

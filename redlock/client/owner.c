@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reentrancy is counted here: the nodes know nothing of it. An owner's list and its locks' depths
- * are guarded by the client's mutex, so a lock that is held already is entered without the
- * thread. */
+ * Reentrancy is counted in the client: the nodes know nothing of it. An owner's list and the depths
+ * of its locks are guarded by the client's mutex, so entering a lock that is already held needs no
+ * round trip through the thread. */
 #include "redlock/client/client.h"
 
 #define RETIRED_MAX 16
 
-/* ---- what it holds; under the mutex ---- */
+/* ---- what an owner holds; under the mutex ---- */
 
 static bool first_key_is(const struct redlock_lock *l, const struct redlock_async_key *key)
 {
     return l->key_len == key->len && memcmp(l->key, key->bytes, key->len) == 0;
 }
 
-/* How many of the keys are among the lock's: both are sorted. */
+/* Counts how many of the keys the lock has; both lists are sorted. */
 static size_t count_covered(const struct redlock_lock *l, const struct redlock_async_key *keys,
                             size_t count)
 {
@@ -162,7 +162,8 @@ bool owner_is_cancelled(const struct redlock_owner *o)
 
 static void deliver_cancel(struct redlock_client *c, struct mail *mail)
 {
-    struct redlock_owner *o = (struct redlock_owner *)(void *)mail; /* its first member */
+    /* the mail is its first member */
+    struct redlock_owner *o = (struct redlock_owner *)(void *)mail;
     request_cancel(c, o);
     (void)pthread_mutex_lock(&c->mutex);
     o->is_posted = false;
@@ -179,7 +180,7 @@ void redlock_cancel(struct redlock_owner *owner)
     if (client_is_forked(c)) {
         return;
     }
-    atomic_store(&owner->is_cancelled, true); /* for requests that begin later */
+    atomic_store(&owner->is_cancelled, true); /* also cancels requests that begin later */
     (void)pthread_mutex_lock(&c->mutex);
     if (!owner->is_posted) {
         owner->is_posted = mailbox_put(c, &owner->mail);
@@ -187,7 +188,7 @@ void redlock_cancel(struct redlock_owner *owner)
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
-/* ---- for the user ---- */
+/* ---- public interface ---- */
 
 enum redlock_result redlock_owner_new(struct redlock_client *client,
                                       struct redlock_owner **ret_owner)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A reader of a read-write lock (lock.L11) has one of the slots of its key, a writer has all of
- * them and, before, the gate. A reader takes no slot while another client has the gate: it stands
- * in line there, and passes the gate on when it has its slot. The slots alone exclude; the gate is
- * there for the order. */
+ * Readers and writers of a read-write lock (lock.L11). A reader holds one of the slots of its key;
+ * a writer holds all of them, and takes the gate first. While another client holds the gate, a
+ * reader takes no slot: it waits in line at the gate, and releases the gate when it has its slot.
+ * Exclusion depends only on the slots; the gate keeps the order. */
 #include "base/clock.h"
 #include "redlock/client/request.h"
 
@@ -30,7 +30,7 @@ static void on_gate(void *ctx, enum redlock_result result, int tries, struct red
     request_end_one(r);
 }
 
-/* 0 or a negative errno. */
+/* Waits for the gate. Returns 0 or a negative errno. */
 static int wait_at_gate(struct request *r, struct redlock_error *error)
 {
     struct redlock_async_request asked = request_asks(r);

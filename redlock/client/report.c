@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a key was not won, in words and votes. */
+ * Reports: why a key was not won, as text and votes. */
 #include "base/clock.h"
 #include "redlock/client/client.h"
 
@@ -26,7 +26,7 @@ static bool is_failure(enum redlock_vote vote)
            vote == REDLOCK_VOTE_QUARANTINED || vote == REDLOCK_VOTE_FORBIDDEN;
 }
 
-/* Of several keys a node's least favourable vote. */
+/* Returns a node's least favourable vote on several keys. */
 static enum redlock_vote vote_of(const struct redlock_batch *batch, size_t first, size_t count,
                                  size_t node)
 {
@@ -44,7 +44,7 @@ static enum redlock_vote vote_of(const struct redlock_batch *batch, size_t first
 
 static void append(struct redlock_report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* What has no room ends with the last whole word and "...". */
+/* Appends to the message. If there is no room, it ends with the last whole word and "...". */
 static void append(struct redlock_report *report, const char *format, ...)
 {
     static const char end[] = " ...";
@@ -92,7 +92,7 @@ struct redlock_report *report_at(struct redlock_report *reports, size_t index)
                            : NULL;
 }
 
-/* Errors name the library at their start, which a report of the library needn't. */
+/* Removes the name of the library, with which errors begin, and which a report need not repeat. */
 static const char *without_name(const char *why)
 {
     static const char name[] = "redlock: ";

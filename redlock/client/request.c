@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The thread's side of a request: it asks the nodes, makes fences, and decides the parts. */
+ * The thread's side of a request: it asks the nodes, gets fences, and decides the parts. */
 #include "redlock/client/request.h"
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ void request_refused(struct request *r, int code, const char *why)
     request_fail_undecided(r, code == -EINVAL ? REDLOCK_INVALID : REDLOCK_SYSTEM, why);
 }
 
-/* ---- what the owner has already ---- */
+/* ---- locks that the owner already holds ---- */
 
 bool part_enter(struct part *p, const struct redlock_async_key *keys, size_t count)
 {
@@ -118,10 +118,10 @@ void request_free(struct request *r)
     client_unref(c);
 }
 
-/* To the caller of redlock_start(), who has its locks from now on. */
+/* Calls back to the caller of redlock_start(), who owns the locks from now on. */
 static void tell(struct redlock_client *c, struct mail *mail)
 {
-    struct request *r = (struct request *)(void *)mail; /* its first member */
+    struct request *r = (struct request *)(void *)mail; /* the mail is its first member */
     struct redlock_lock *locks[REDLOCK_KEYS_MAX];
     const struct redlock_report *reports[REDLOCK_KEYS_MAX];
     (void)c;
@@ -154,11 +154,11 @@ void request_end_one(struct request *r)
     if (r->done != NULL) {
         request_tell_soon(r);
     } else {
-        call_answer(c, &r->call); /* it is its caller's now */
+        call_answer(c, &r->call); /* from now on it belongs to its caller */
     }
 }
 
-/* Others of the same owner who wait for what it has now. */
+/* Wakes other requests of the same owner that wait for keys it has won now. */
 static void wake_siblings(const struct part *won)
 {
     const struct request *of = won->request;
@@ -188,7 +188,7 @@ static void lose(struct part *p, enum redlock_result result, const char *why)
     bool is_last = true;
     part_fail(p, result, why);
     if (p->has_entered && (!owner_leave(p->lock, &is_last) || !is_last)) {
-        p->lock = NULL; /* others hold it still */
+        p->lock = NULL; /* the owner still holds it by other calls */
         return;
     }
     (void)unlock_release(p->lock, NULL, NULL);
@@ -204,7 +204,7 @@ static void on_fenced(void *ctx, uint64_t fence)
     struct redlock_lock *l = p->lock;
     bool is_over = redlock_state(l) == REDLOCK_STATE_LOST;
     if (fence != 0 && !is_over) {
-        if (fence > atomic_load(&l->fence)) { /* another call may have got one as well */
+        if (fence > atomic_load(&l->fence)) { /* another call may have got a fence as well */
             atomic_store(&l->fence, fence);
         }
         win(p);
@@ -245,7 +245,7 @@ bool request_is_cancelled(const struct request *r)
     return r->client->is_closing || owner_is_cancelled(r->asked.owner);
 }
 
-/* What its owner got meanwhile by another call is this one's as well. */
+/* Enters a lock that its owner has won by another call meanwhile. */
 static bool enters_late(struct request *r)
 {
     struct part *p = &r->parts[0];
@@ -264,7 +264,8 @@ static void on_waited(void *ctx, enum redlock_result result, int tries, struct r
     struct request *r = ctx;
     struct part *p = &r->parts[0];
     r->wait = NULL;
-    size_t asked = batch != NULL ? redlock_batch_count(batch) : 0; /* of several, the last one */
+    /* after several tries, of the last one */
+    size_t asked = batch != NULL ? redlock_batch_count(batch) : 0;
     report_fill(r->client, report_of(p), result, tries, batch, 0, asked);
     if (result == REDLOCK_OK) {
         lock_bind(p->lock, batch, 0, r->key_count);
@@ -341,7 +342,7 @@ static void ask_nodes(struct request *r)
 
 void request_deliver(struct redlock_client *c, struct mail *mail)
 {
-    struct request *r = (struct request *)(void *)mail; /* its first member */
+    struct request *r = (struct request *)(void *)mail; /* the mail is its first member */
     add(r);
     r->open = 1;
     for (size_t i = 0; i < r->part_count; i++) {

@@ -77,7 +77,7 @@ static enum status read_times(const struct redlock_options *o, struct settings *
     return check("drift_ppm", s->drift_ppm, 1, DRIFT_PPM_MAX, err);
 }
 
-/* Without the space around it, in place. */
+/* Removes surrounding white space, in place. */
 static char *trim(char *text)
 {
     text += strspn(text, SPACE);
@@ -120,7 +120,7 @@ static const char *given_or_env(const char *given, bool is_from_env, const char 
     return given == NULL && is_from_env ? secure_getenv(name) : given;
 }
 
-/* "user@host program[pid]", with what is unprintable in it replaced, and cut to fit. */
+/* Writes "user@host program[pid]", with unprintable characters replaced, cut to fit. */
 static void default_label(char ret_label[REDLOCK_LABEL_LEN_MAX + 1])
 {
     char host[REDLOCK_LABEL_LEN_MAX + 1] = "?";

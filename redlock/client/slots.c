@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A semaphore (lock.L10): one of the slots of a key, each of which is a lock. Where no slot is
- * free, the request stands in the lines of all of them at once, and leaves the others when it has
- * one. */
+ * A semaphore (lock.L10): a request needs one of the slots of a key, each of which is a lock. If no
+ * slot is free, the request waits in the lines of all of them at once, and leaves the others when
+ * it has won one. */
 #include "base/clock.h"
 #include "redlock/client/request.h"
 
@@ -12,7 +12,7 @@ static void on_tried(void *ctx, enum redlock_result result, int tries, struct re
 static void on_waited(void *ctx, enum redlock_result result, int tries,
                       struct redlock_batch *batch);
 
-/* False: it can't, which decides the request. */
+/* Asks for one slot. False: it failed, which decides the request. */
 static bool ask(struct request *r, size_t slot, int64_t deadline_us, redlock_async_waited_cb *done)
 {
     struct redlock_error error = {0};
@@ -30,7 +30,7 @@ static bool ask(struct request *r, size_t slot, int64_t deadline_us, redlock_asy
     return true;
 }
 
-/* Each once, from one on that differs between requests. */
+/* Tries each slot once, beginning with one that differs between requests. */
 static bool try_next(struct request *r)
 {
     return ask(r, (r->slot_first + r->slots_tried++) % r->key_count, 0, on_tried);
@@ -151,7 +151,7 @@ bool slots_enter(struct request *r)
     return false;
 }
 
-/* ---- their keys ---- */
+/* ---- keys of the slots ---- */
 
 bool slots_name(struct request *r)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Questions about the client itself, answered by its thread. */
+ * Questions about the client itself, which its thread answers. */
 #include "redlock/client/client.h"
 
 #include <errno.h>
 
 struct stats_question {
-    struct call call; /* first */
+    struct call call; /* first member */
     struct redlock_stats *stats;
 };
 
 static void deliver_stats(struct redlock_client *c, struct mail *mail)
 {
-    struct stats_question *q = (struct stats_question *)(void *)mail; /* its first member */
+    /* the mail is its first member */
+    struct stats_question *q = (struct stats_question *)(void *)mail;
     struct redlock_stats *s = q->stats;
     if (c->core != NULL) {
         const struct redlock_counters *n = redlock_async_counters(c->core);
@@ -44,14 +45,15 @@ void redlock_get_stats(struct redlock_client *client, struct redlock_stats *ret_
 }
 
 struct nodes_question {
-    struct call call; /* first */
+    struct call call; /* first member */
     struct redlock_node_info *nodes;
     size_t count;
 };
 
 static void deliver_nodes(struct redlock_client *c, struct mail *mail)
 {
-    struct nodes_question *q = (struct nodes_question *)(void *)mail; /* its first member */
+    /* the mail is its first member */
+    struct nodes_question *q = (struct nodes_question *)(void *)mail;
     for (size_t i = 0; i < q->count && c->core != NULL; i++) {
         redlock_async_node(c->core, i, &q->nodes[i]);
     }
@@ -69,24 +71,24 @@ size_t redlock_nodes(struct redlock_client *client, struct redlock_node_info *re
     return q.count;
 }
 
-/* ---- what all nodes are asked about one key ---- */
+/* ---- questions to all nodes about one key ---- */
 
 struct key_question {
-    struct call call; /* first */
+    struct call call; /* first member */
     struct redlock_client *client;
     const char *key;
     size_t key_len;
-    int (*ask)(struct key_question *q); /* on the thread: 0 or a negative errno */
+    int (*ask)(struct key_question *q); /* called on the thread; returns 0 or a negative errno */
     int code;
     union {
-        struct redlock_holding *holdings; /* the caller's */
+        struct redlock_holding *holdings; /* the caller's array */
         struct redlock_released released;
     };
 };
 
 static void deliver_key_question(struct redlock_client *c, struct mail *mail)
 {
-    struct key_question *q = (struct key_question *)(void *)mail; /* its first member */
+    struct key_question *q = (struct key_question *)(void *)mail; /* the mail is its first member */
     q->code = c->is_closing ? -ESHUTDOWN : q->ask(q);
     if (q->code != 0) {
         call_answer(c, &q->call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The caller's side of a request: its checks, its keys, and the wait for its end. */
+ * The caller's side of a request: checking it, preparing its keys, waiting for its end. */
 #include "base/clock.h"
 #include "redlock/client/request.h"
 
@@ -99,12 +99,12 @@ static size_t count_parts(const struct redlock_request *q)
     return q->each && slots_of(q) == 0 ? count_keys(q) : 1;
 }
 
-/* What lies behind a request. */
+/* Size of the arrays that are stored behind a request. */
 #define ARRAYS_SIZE(parts, slots, keys)                              \
     ((parts) * sizeof(struct part) + (slots) * sizeof(struct slot) + \
      (keys) * (sizeof(struct redlock_async_key) + sizeof(uint16_t)))
 
-/* The caller's keys, each with its place; those that are no keys are INVALID. */
+/* Lists the caller's keys, each with its part; the parts of invalid keys become INVALID. */
 static void list_keys(struct request *r)
 {
     const struct redlock_request *q = &r->asked;
@@ -128,8 +128,9 @@ static void list_keys(struct request *r)
     }
 }
 
-/* Handles for the parts that the nodes are to be asked for. With `each`, a key that is there twice
- * is INVALID once: under one token its refusal would release what it won. */
+/* Makes the handles of the parts that need the nodes. With `each`, a key that occurs twice makes
+ * its second part INVALID: as both would have the same token, the refusal of one would release what
+ * the other has won. */
 static void prepare_each(struct request *r)
 {
     size_t listed = keys_sort(r->keys, r->key_count);
@@ -168,7 +169,8 @@ static void prepare_all(struct request *r)
         r->key_count = 0;
         return;
     }
-    /* A slot's lock is renamed: the last one has the longest name. */
+    /* The lock of a slot is renamed later, so make room for the longest name, that of the last
+     * slot. */
     p->lock = has_slots ? lock_new(r->client, r->asked.owner, &r->keys[r->key_count - 1], 1)
                         : lock_new(r->client, r->asked.owner, r->keys, r->key_count);
     if (p->lock == NULL) {
@@ -180,7 +182,7 @@ static void prepare_all(struct request *r)
     }
 }
 
-/* Its arrays lie behind it. */
+/* Makes a request in `room`, with its arrays behind it. */
 static struct request *request_init(void *room, struct redlock_client *c,
                                     const struct redlock_request *q)
 {
@@ -206,7 +208,7 @@ static struct request *request_init(void *room, struct redlock_client *c,
     return r;
 }
 
-/* The keys are listed. */
+/* Prepares a request whose keys are listed. */
 static void prepare(struct request *r)
 {
     if (owner_is_cancelled(r->asked.owner)) {
@@ -228,7 +230,7 @@ static bool needs_thread(const struct request *r)
     return needs;
 }
 
-/* Nothing that the request says is looked at before. */
+/* Checks the fork first; nothing of the request is read before that. */
 static enum redlock_result check_request(const struct redlock_client *c,
                                          const struct redlock_request *q, struct err *err)
 {
@@ -288,11 +290,11 @@ enum redlock_result redlock_try(struct redlock_client *client, const char *key,
 
 /* ---- without blocking ---- */
 
-/* The keys' bytes are the request's own from now on. False: no memory. */
+/* Copies the keys' bytes, so that the request owns them. Returns false if memory runs out. */
 static bool copy_keys(struct request *r)
 {
     size_t size = 1;
-    if (r->bytes != NULL) { /* they are already */
+    if (r->bytes != NULL) { /* they belong to the request already */
         return true;
     }
     for (size_t i = 0; i < r->key_count; i++) {
@@ -307,13 +309,14 @@ static bool copy_keys(struct request *r)
     return r->bytes != NULL;
 }
 
-/* The client is closed. */
+/* Ends a request whose client is closed. */
 static enum redlock_result take_back(struct request *r)
 {
     request_fail_undecided(r, REDLOCK_CANCELLED, "");
     request_conclude(r);
     for (size_t i = 0; i < r->part_count; i++) {
-        (void)redlock_unlock(r->parts[i].lock, NULL); /* which its owner had already */
+        /* undoes the entry into a lock that the owner already held */
+        (void)redlock_unlock(r->parts[i].lock, NULL);
     }
     request_free(r);
     return REDLOCK_CANCELLED;

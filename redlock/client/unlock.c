@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Giving a lock back, at once or with the nodes' answers, or only the handle; and a lease that is
- * extended by hand. */
+ * Giving a lock back: at once, with the nodes' answers, or only the handle. Extending a lease by
+ * hand is here, too. */
 #include "redlock/client/client.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ size_t unlock_release(struct redlock_lock *l, redlock_async_released_cb *done, v
 
 static void deliver_unlock(struct redlock_client *c, struct mail *mail)
 {
-    struct redlock_lock *l = (struct redlock_lock *)(void *)mail; /* its first member */
+    struct redlock_lock *l = (struct redlock_lock *)(void *)mail; /* the mail is its first member */
     (void)c;
     (void)unlock_release(l, NULL, NULL);
     lock_retire(l);
@@ -44,14 +44,14 @@ static void unlock_at_once(struct redlock_lock *l)
     }
 }
 
-/* ---- with the nodes' answers (lock.R6) ---- */
+/* ---- waiting for the nodes' answers (lock.R6) ---- */
 
 struct unlocking {
-    struct call call; /* first */
+    struct call call; /* first member */
     struct redlock_client *client;
     struct redlock_lock *lock;
     struct redlock_report *report;
-    size_t open; /* keys */
+    size_t open; /* keys whose outcome is not known yet */
 };
 
 static void on_released(void *ctx, const struct redlock_released *released)
@@ -65,7 +65,7 @@ static void on_released(void *ctx, const struct redlock_released *released)
 
 static void deliver_unlocking(struct redlock_client *c, struct mail *mail)
 {
-    struct unlocking *u = (struct unlocking *)(void *)mail; /* its first member */
+    struct unlocking *u = (struct unlocking *)(void *)mail; /* the mail is its first member */
     struct redlock_lock *l = u->lock;
     u->open = l->batch != NULL ? l->count : 0;
     if (unlock_release(l, on_released, u) == 0) {
@@ -84,7 +84,7 @@ static void unlock(struct redlock_lock *l, struct redlock_report *report)
     }
 }
 
-/* In a child: the parent has the lock (lock.F1). */
+/* In a forked child: the lock belongs to the parent (lock.F1). */
 static void unlock_forked(struct redlock_lock *l)
 {
     if (l->depth > 1) {
@@ -135,14 +135,14 @@ void redlock_unlock_at(struct redlock_lock **lock)
 /* ---- extending ---- */
 
 struct extending {
-    struct call call; /* first */
+    struct call call; /* first member */
     struct redlock_client *client;
     struct redlock_lock *lock;
-    size_t open; /* keys */
+    size_t open; /* keys whose outcome is not known yet */
     enum redlock_result result;
 };
 
-/* Of several keys the one that matters most. */
+/* Keeps the most severe result of several keys. */
 static void take(struct extending *e, enum redlock_result result)
 {
     static const uint8_t ranks[REDLOCK_RESULTS] = {[REDLOCK_SPLIT] = 1,
@@ -169,7 +169,7 @@ static void on_extended(void *ctx, enum redlock_result result)
 
 static void deliver_extending(struct redlock_client *c, struct mail *mail)
 {
-    struct extending *e = (struct extending *)(void *)mail; /* its first member */
+    struct extending *e = (struct extending *)(void *)mail; /* the mail is its first member */
     struct redlock_lock *l = e->lock;
     (void)c;
     e->open = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `redlock bench`: pairs of lock and unlock per second, and how long each takes. */
+ * `redlock bench`: measures pairs of lock and unlock per second, and how long each takes. */
 #include "redlock/cmd/load.h"
 
 #include <inttypes.h>

@@ -27,7 +27,7 @@ void cli_tell(const char *format, ...)
     at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
     line[at++] = '\n';
     if (strncmp(line + name_len, NAME, name_len) == 0) {
-        skip = name_len; /* the library's errors begin with it, too */
+        skip = name_len; /* the library's errors begin with the name already */
     }
     (void)!write(STDERR_FILENO, line + skip, at - skip);
 }
@@ -178,7 +178,7 @@ int cli_read_options(struct cli *cli, const char *verb, int argc, char **argv,
 
 /* ---- the nodes ---- */
 
-/* The first line of the file. */
+/* Reads the first line of the file. */
 static int read_password(struct cli *cli)
 {
     autoclose int fd = open(cli->password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -212,7 +212,8 @@ static int find_password(struct cli *cli)
     return CLI_OK;
 }
 
-/* Unlike the library, the command also uses the environment's user and password with --nodes. */
+/* Unlike the library, the command uses the user and password of the environment even with
+ * --nodes. */
 int cli_ready(struct cli *cli)
 {
     struct redlock_options *o = &cli->options;

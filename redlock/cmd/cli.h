@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs of the `redlock` command share: exit codes, the options that say where the nodes
- * are, messages and JSON. redlock(1) is the reference. */
+ * The parts shared by the verbs of the `redlock` command: exit codes, the options that describe the
+ * nodes, messages and JSON. redlock(1) is the reference. */
 #ifndef CLAIMD_REDLOCK_CMD_CLI_H
 #define CLAIMD_REDLOCK_CMD_CLI_H
 
@@ -11,12 +11,13 @@
 
 #include <getopt.h>
 
-/* Those of sysexits(3), which commands seldom use; 126, 127 and 128 + signal as in a shell. */
+/* Mostly codes of sysexits(3), which commands seldom use; 126, 127 and 128 + signal are as in a
+ * shell. */
 enum cli_exit {
-    CLI_GO_ON = -1, /* no exit */
+    CLI_GO_ON = -1, /* do not exit */
     CLI_OK = 0,
-    CLI_FREE = 1,       /* status */
-    CLI_SPLIT = 2,      /* status */
+    CLI_FREE = 1,       /* status: the lock is free */
+    CLI_SPLIT = 2,      /* status: no client holds a quorum */
     CLI_USAGE = 64,     /* EX_USAGE */
     CLI_NO_QUORUM = 69, /* EX_UNAVAILABLE */
     CLI_SYSTEM = 71,    /* EX_OSERR: no process, no memory, no descriptor */
@@ -32,15 +33,15 @@ enum cli_exit {
 
 struct cli {
     struct redlock_options options;
-    struct settings settings; /* read from the options by cli_ready() */
+    struct settings settings; /* cli_ready() fills it from the options */
     const char *password_file;
     char password[CLI_PASSWORD_SIZE];
     bool is_json;
     bool is_verbose;
-    bool sees_lines; /* a session also looks at those that wait */
+    bool sees_lines; /* the session also reads the lines of waiting clients */
 };
 
-/* Codes of long options; verbs number their own from CLI_OPT_OWN on. */
+/* Codes of long options; those of a verb begin at CLI_OPT_OWN. */
 enum cli_option {
     CLI_OPT_NODES = 256,
     CLI_OPT_USER,
@@ -70,35 +71,36 @@ enum cli_option {
         "help", no_argument, NULL, 'h'                                     \
     }
 
-/* Takes the other options, which are a verb's own; so is `ctx`. Returns 0 or an exit code. */
+/* Handles an option of a verb's own; `ctx` is the verb's. Returns 0 or an exit code. */
 typedef int cli_option_fn(void *ctx, int code, const char *value);
 
-/* Reads options and arguments in any order; the arguments are in argv[optind…] then. Returns
+/* Reads options and arguments in any order; afterwards the arguments are argv[optind…]. Returns
  * CLI_GO_ON, or an exit code if help was requested or something is wrong. `take` may be NULL. */
 int cli_read_options(struct cli *cli, const char *verb, int argc, char **argv,
                      const struct option *options, cli_option_fn *take, void *ctx);
 
-/* Each returns 0, or an exit code after writing the reason to stderr. */
+/* Each of these returns 0, or an exit code after writing the reason to stderr. */
 int cli_take_option(struct cli *cli, const char *verb, int code, const char *value);
 int cli_take_duration(const char *option, const char *value, int64_t min_ms, int64_t max_ms,
                       int64_t *ret_ms);
 int cli_take_number(const char *option, const char *value, int64_t min, int64_t max,
                     int64_t *ret_number);
-/* After the options: reads the environment and the password's file, and checks all. */
+/* Reads the environment and the password file, and checks everything. Call it after the options. */
 int cli_ready(struct cli *cli);
 typedef void cli_event_fn(void *ctx, const struct redlock_event *event);
-/* `on_event` may be NULL. A majority of suitable nodes is enough. */
+/* Opens a client; a majority of suitable nodes is enough. `on_event` may be NULL. */
 int cli_open(const struct cli *cli, cli_event_fn *on_event, struct redlock_client **ret_client);
 void cli_release(struct cli *cli);
 
-/* "redlock: …" on stderr, by one write(2). */
+/* Writes "redlock: …" to stderr, with one write(2). */
 void cli_tell(const char *format, ...) PRINTF_LIKE(1, 2);
 int cli_usage_error(const char *verb, const char *format, ...) PRINTF_LIKE(2, 3);
-void cli_help(const char *verb); /* NULL = of the command itself; on stdout */
-int cli_flush(void);             /* of stdout: 0 or CLI_SYSTEM */
+void cli_help(const char *verb); /* writes to stdout; NULL = help of the command itself */
+int cli_flush(void);             /* flushes stdout; returns 0 or CLI_SYSTEM */
 
-int cli_name_width(const struct redlock_node_info *infos, size_t count); /* of a column */
-void cli_json_text(const char *text); /* quoted and escaped, on stdout */
+/* width of the column of names */
+int cli_name_width(const struct redlock_node_info *infos, size_t count);
+void cli_json_text(const char *text); /* writes it quoted and escaped to stdout */
 
 typedef int cli_verb_fn(int argc, char **argv);
 cli_verb_fn cmd_exec;
@@ -115,12 +117,13 @@ struct lock_wait {
     struct redlock_request request;
     int signal_fd;
     int done_fd;
-    int signal_number; /* INT, TERM, HUP or QUIT that ended it; 0 = none */
+    int signal_number; /* the INT, TERM, HUP or QUIT that ended the wait; 0 = none */
     struct redlock_lock *lock;
     struct redlock_report report;
 };
 
-/* Blocks until there is a result. A signal cancels the wait; a stop by job control stops us. */
+/* Blocks until there is a result. A signal cancels the wait; job control may stop the process
+ * meanwhile. */
 enum redlock_result wait_for_lock(struct lock_wait *h);
 
 #endif

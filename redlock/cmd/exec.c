@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock exec and redlock elect: a command under a lock. This thread only looks after the command;
- * the library's keeps the lease, and a guard (guard.h) stands in for both. The order at an end: the
- * group is gone, then the lock is given back. */
+ * redlock exec and redlock elect: run a command under a lock. This thread only looks after the
+ * command; the library's thread keeps the lease, and a guard (guard.h) replaces both if they fail.
+ * At the end, the lock is released only after the command's process group is gone. */
 #include "base/clock.h"
 #include "redlock/cmd/cli.h"
 #include "redlock/cmd/group.h"
@@ -16,13 +16,13 @@
 #include <sys/timerfd.h>
 
 #define HOLD_MAX_MS (INT64_C(366) * 24 * 3600 * 1000)
-#define KILL_SHARE 6     /* SIGTERM by default a sixth of the ttl before the end */
-#define CHECKS_PER_TTL 6 /* how often the lease is looked at */
-#define MARGIN_SHARE 50  /* SIGKILL so much of the ttl before the lease can pass on, */
+#define KILL_SHARE 6     /* by default, SIGTERM is sent a sixth of the ttl before SIGKILL */
+#define CHECKS_PER_TTL 6 /* how often the lease is checked */
+#define MARGIN_SHARE 50  /* SIGKILL is sent this fraction of the ttl before the lease ends */
 #define MARGIN_MIN_MS 50
 #define MARGIN_MAX_MS 500 /* within these bounds */
 
-struct turn { /* the time for which we have the lock */
+struct turn { /* one period of holding the lock */
     struct redlock_lock *lock;
     struct group group;
     int64_t hold_until_us;
@@ -40,7 +40,7 @@ struct exec {
     int64_t wait_ms;
     int64_t max_hold_ms;
     int64_t min_hold_ms;
-    int64_t kill_after_ms; /* −1 = by the ttl */
+    int64_t kill_after_ms; /* −1 = derived from the ttl */
     int64_t conflict_code;
     int64_t slots; /* 0 = a plain lock */
     enum redlock_mode mode;
@@ -48,14 +48,14 @@ struct exec {
     bool is_quiet;
     bool wants_fence;
 
-    bool is_election; /* a lost lock is waited for again */
+    bool is_election; /* after a loss it waits for the lock again */
 
     sigset_t old_mask;
     int signal_fd;
     int timer_fd;
     struct guard guard;
     struct redlock_client *client;
-    bool is_ending; /* a signal has asked for it */
+    bool is_ending; /* a signal has requested it */
     struct turn turn;
 };
 
@@ -138,7 +138,8 @@ static int take_option(struct exec *x, int code, const char *value)
     }
 }
 
-/* What the lease is now, or less: the command ends with it. */
+/* Returns the longest time that a confirmed lease can have: the ttl, or --max-hold if that is
+ * shorter. */
 static int64_t span_ms(const struct exec *x)
 {
     int64_t ttl_ms = x->cli.settings.ttl_us / US_PER_MS;
@@ -168,7 +169,7 @@ static int check(struct exec *x)
     if (x->kill_after_ms < 0) {
         x->kill_after_ms = span_ms(x) / KILL_SHARE;
     }
-    /* A lease is extended at a third of the ttl, and may be confirmed a little later. */
+    /* A lease is extended at a third of the ttl, and confirmed a little later. */
     if (x->kill_after_ms > span_ms(x) / 3) {
         return cli_usage_error(x->verb,
                                "--kill-after: at most a third of the ttl and of --max-hold, here "
@@ -178,7 +179,7 @@ static int check(struct exec *x)
     return CLI_OK;
 }
 
-/* KEY, options in any order, then "--" or the command's first word. */
+/* Parses KEY and options in any order, then "--" or the first word of the command. */
 static int read_options(struct exec *x, int argc, char **argv)
 {
     int code = 0;
@@ -214,7 +215,7 @@ static int read_options(struct exec *x, int argc, char **argv)
     return failure == CLI_OK ? CLI_GO_ON : failure;
 }
 
-/* ---- tending the command ---- */
+/* ---- looking after the command ---- */
 
 static int64_t margin_ms(int64_t ttl_ms)
 {
@@ -222,7 +223,7 @@ static int64_t margin_ms(int64_t ttl_ms)
     return ms < MARGIN_MIN_MS ? MARGIN_MIN_MS : ms > MARGIN_MAX_MS ? MARGIN_MAX_MS : ms;
 }
 
-/* What the exit code says as well. */
+/* Writes what the exit code also says, unless --quiet. */
 static void say(const struct exec *x, const char *text)
 {
     if (!x->is_quiet) {
@@ -252,8 +253,8 @@ static void tell_state(struct exec *x, int64_t validity_ms)
     }
 }
 
-/* Ends the command in time, and says when to look again. The lease's end is looked at before
- * anything else is done: after a long stop it is the first thing (lock.W4, F3). */
+/* Ends the command in time. Returns when to call again. The end of the lease is checked before
+ * anything else, since it may have passed during a long stop (lock.W4, F3). */
 static int64_t enforce(struct exec *x)
 {
     int64_t now_us = clock_boot_us();
@@ -268,12 +269,12 @@ static int64_t enforce(struct exec *x)
         group_signal(&x->turn.group, SIGKILL);
     } else if (now_us >= term_us && !x->turn.was_termed && !x->turn.group.is_over) {
         x->turn.was_termed = true;
-        /* A lease that is confirmed comes so near to its end for one reason only. */
+        /* A lease that is confirmed comes this close to its end only because of --max-hold. */
         bool is_over = x->max_hold_ms > 0 && redlock_state(x->turn.lock) == REDLOCK_STATE_HELD;
         say(x, is_over ? "--max-hold is over: ending the command"
                        : "the lock can't be kept: ending the command");
         group_signal(&x->turn.group, SIGTERM);
-        group_signal(&x->turn.group, SIGCONT); /* a stopped one is to hear it, too */
+        group_signal(&x->turn.group, SIGCONT); /* a stopped command must get the SIGTERM, too */
     }
     tell_state(x, validity_ms);
     guard_tell(&x->guard, x->turn.group.is_over ? 0 : x->turn.group.id, kill_us);
@@ -281,9 +282,9 @@ static int64_t enforce(struct exec *x)
     return next_us < check_us ? next_us : check_us;
 }
 
-/* Job control has stopped the command: so does our whole group, as if the terminal's driver had
- * done it, or the shell that waits for us would not see it. A session's leader has no such shell.
- * The lease runs on: its end is looked at before the command is continued. */
+/* Called when job control has stopped the command. Stops our whole process group as well, as the
+ * terminal driver would have done, so that the shell that waits for us notices. A session leader
+ * has no such shell. The lease runs on: its end is checked before the command is continued. */
 static void stop_with_it(struct exec *x, int number)
 {
     verbosely(x, "stopped; the lease runs on");
@@ -299,7 +300,7 @@ static void on_signal(struct exec *x, int number)
 {
     switch (number) {
     case SIGCHLD:
-        break; /* who ended or stopped is looked for in every round */
+        break; /* group_reap() checks in every round which processes ended or stopped */
     case SIGCONT:
         group_resume(&x->turn.group);
         break;
@@ -374,7 +375,7 @@ static int tend(struct exec *x)
     return x->turn.was_termed || x->turn.was_killed ? CLI_LOST : x->turn.group.code;
 }
 
-/* ---- the whole of it ---- */
+/* ---- the whole run ---- */
 
 static int signals_open(struct exec *x)
 {
@@ -385,17 +386,19 @@ static int signals_open(struct exec *x)
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         struct sigaction now;
         bool is_ignored = sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN;
-        if (!is_ignored || numbers[i] == SIGCHLD) { /* nohup's SIGHUP stays ignored */
+        /* the SIGHUP that nohup ignores stays ignored */
+        if (!is_ignored || numbers[i] == SIGCHLD) {
             (void)sigaddset(&set, numbers[i]);
         }
     }
     x->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     x->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    (void)sigaddset(&set, SIGTTOU); /* to set the terminal's foreground from the background */
-    (void)sigaddset(&set, SIGTTIN); /* passed on by stop_with_it() */
-    (void)sigaddset(&set, SIGPIPE); /* a reader of our stderr that is gone is no reason to end */
+    /* so that we can set the foreground group from the background */
+    (void)sigaddset(&set, SIGTTOU);
+    (void)sigaddset(&set, SIGTTIN); /* stop_with_it() passes it on */
+    (void)sigaddset(&set, SIGPIPE); /* we must not end because the reader of our stderr has gone */
     (void)sigprocmask(SIG_BLOCK, &set, &x->old_mask);
-    (void)signal(SIGCHLD, SIG_DFL); /* whoever ignores it passes that on */
+    (void)signal(SIGCHLD, SIG_DFL); /* an ignored SIGCHLD would be inherited from our parent */
     if (x->signal_fd < 0 || x->timer_fd < 0) {
         cli_tell("no descriptors: %s", strerrordesc_np(errno));
         return CLI_SYSTEM;
@@ -413,13 +416,14 @@ static int not_won(const struct exec *x, const struct lock_wait *h, enum redlock
                : result == REDLOCK_SYSTEM ? CLI_SYSTEM
                : is_failure               ? CLI_NO_QUORUM
                                           : (int)x->conflict_code;
-    if (code != CLI_OK) { /* -E 0: that another runs it is no news */
+    if (code != CLI_OK) { /* with -E 0, no message if another process holds the lock */
         say(x, h->report.message[0] != '\0' ? h->report.message : redlock_text(result));
     }
     return code;
 }
 
-/* For the command to pass to whatever compares it. */
+/* Puts the fence into the command's environment, which passes it to the resource that compares
+ * it. */
 static int export_fence(const struct exec *x)
 {
     char text[24];
@@ -473,7 +477,7 @@ static int under_lock(struct exec *x)
     return code;
 }
 
-/* Until the command ends by itself or by a signal to us. */
+/* Repeats until the command ends by itself or because of a signal to us. */
 static int stand_for_election(struct exec *x)
 {
     int code = under_lock(x);
@@ -484,7 +488,7 @@ static int stand_for_election(struct exec *x)
     return code;
 }
 
-/* An unsuitable node, although the others are enough. */
+/* Reports an unsuitable node even though the others are enough. */
 static void on_event(void *ctx, const struct redlock_event *event)
 {
     (void)ctx;

@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* Between fork and exec: nothing here allocates or locks. */
+/* Runs between fork and exec: nothing here allocates or locks. */
 static _Noreturn void become(char *const *argv, const sigset_t *mask, pid_t parent, int terminal_fd)
 {
     (void)setpgid(0, 0);
@@ -33,7 +33,7 @@ static bool is_foreground(const struct group *g)
 int group_start(struct group *g, char *const *argv, const sigset_t *mask)
 {
     *g = (struct group){.code = -1, .terminal_fd = open("/dev/tty", O_RDWR | O_CLOEXEC)};
-    /* A part of a pipeline leaves the terminal to the others until it asks for it. */
+    /* As a part of a pipeline we leave the terminal to the others until the command asks for it. */
     g->has_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && is_foreground(g);
     pid_t parent = getpid();
     pid_t pid = fork();
@@ -43,7 +43,7 @@ int group_start(struct group *g, char *const *argv, const sigset_t *mask)
     if (pid == 0) {
         become(argv, mask, parent, g->has_terminal ? g->terminal_fd : -1);
     }
-    (void)setpgid(pid, pid); /* both do it: neither can be late */
+    (void)setpgid(pid, pid); /* parent and child both call it, so that neither is too late */
     if (g->has_terminal) {
         (void)tcsetpgrp(g->terminal_fd, pid);
     }
@@ -65,7 +65,7 @@ static void take_terminal(const struct group *g)
     }
 }
 
-/* It wants the terminal that is ours to give. */
+/* Gives the terminal to the group if it asks for it and it is ours. */
 static bool lend_terminal(struct group *g, int number)
 {
     if ((number != SIGTTIN && number != SIGTTOU) || !is_foreground(g)) {

@@ -13,7 +13,7 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-#define GUARD_PIPE_FD 3 /* in the guard, the only one besides its timer */
+#define GUARD_PIPE_FD 3 /* in the guard; apart from its timer, its only open descriptor */
 
 struct guard_orders {
     _Atomic int64_t at_us;
@@ -27,7 +27,8 @@ static void arm(int timer_fd, int64_t at_us)
     (void)timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Until the parent is gone. A suspended machine wakes up with the timer due (CLOCK_BOOTTIME). */
+/* Runs until the parent is gone. After a suspend of the machine the timer is due at once
+ * (CLOCK_BOOTTIME). */
 static void obey(const struct guard_orders *orders, int timer_fd, int64_t period_us)
 {
     for (;;) {
@@ -50,8 +51,8 @@ static void obey(const struct guard_orders *orders, int timer_fd, int64_t period
     }
 }
 
-/* Of nobody's terminal, group or files, so that nothing that hits the others hits it, and nobody
- * waits for what it keeps open. */
+/* Leaves terminal, process group and files, so that signals to these don't hit the guard, and no
+ * process waits because the guard keeps a file open. */
 static _Noreturn void run(const struct guard_orders *orders, int pipe_fd, int64_t period_us)
 {
     (void)setsid();
@@ -103,7 +104,8 @@ int guard_start(struct guard *g, int64_t period_us)
 
 void guard_tell(struct guard *g, pid_t group, int64_t at_us)
 {
-    atomic_store(&g->orders->at_us, at_us); /* first: no group with another's time */
+    /* stored first, so that a group never has the time of the previous one */
+    atomic_store(&g->orders->at_us, at_us);
     atomic_store(&g->orders->group, group);
 }
 
@@ -114,7 +116,7 @@ void guard_dismiss(struct guard *g)
     }
     guard_tell(g, 0, INT64_MAX);
     (void)close(g->pipe_fd);
-    if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == 0) { /* it runs, or is stopped */
+    if (g->pid > 0 && waitpid(g->pid, NULL, WNOHANG) == 0) { /* it still runs, or is stopped */
         (void)kill(g->pid, SIGKILL);
         (void)waitpid(g->pid, NULL, 0);
     }

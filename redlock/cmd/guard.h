@@ -16,15 +16,15 @@ struct guard {
     pid_t pid;
 };
 
-/* To be called before there are threads and connections. The guard reads its orders once per
- * `period_us`. 0 or a negative errno. */
+/* Starts the guard; call it before there are threads and connections. The guard reads its orders
+ * once per `period_us`. Returns 0 or a negative errno. */
 int guard_start(struct guard *g, int64_t period_us);
 
-/* Orders it to kill `group` at `at_us` (CLOCK_BOOTTIME; INT64_MAX = never) or when we die; group 0
- * = none. */
+/* Orders the guard to kill `group` at `at_us` (CLOCK_BOOTTIME; INT64_MAX = never) or when we die;
+ * group 0 = none. */
 void guard_tell(struct guard *g, pid_t group, int64_t at_us);
 
-/* Ends the guard without any action. Accepts one that was not started. */
+/* Ends the guard without any action. Accepts a guard that was not started. */
 void guard_dismiss(struct guard *g);
 
 #endif

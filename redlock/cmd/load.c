@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#define SAMPLES_MAX 65536 /* of each kind; later ones replace the oldest */
+#define SAMPLES_MAX 65536 /* per kind; later ones replace the oldest */
 
 struct samples {
     int64_t us[SAMPLES_MAX];
@@ -17,7 +17,7 @@ struct slot {
     struct load *load;
     struct redlock_async_key keys[REDLOCK_KEYS_MAX];
     int64_t began_us;
-    size_t unreleased; /* keys whose release was not answered yet */
+    size_t unreleased; /* keys whose release was not acknowledged yet */
 };
 
 struct load {
@@ -108,7 +108,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     size_t left = s->unreleased;
     for (size_t i = 0; left > 0; i++) {
         if (redlock_batch_result(batch, i) == REDLOCK_OK) {
-            left--; /* the batch is gone with the last of them */
+            left--; /* the batch is freed with the last of them */
             redlock_batch_release_tell(batch, i, on_released, s);
         }
     }

@@ -2,7 +2,7 @@
  *
  * A load for `redlock bench` and claimd's benchmarks: acquires and releases locks, several batches
  * at a time, and measures what that costs. The next batch starts when every node that is up has
- * acknowledged the release of the one before. */
+ * acknowledged the release of the previous one. */
 #ifndef CLAIMD_REDLOCK_CMD_LOAD_H
 #define CLAIMD_REDLOCK_CMD_LOAD_H
 
@@ -12,10 +12,10 @@
 #define LOAD_SECONDS_MAX 3600
 
 struct load_options {
-    const char *prefix; /* of the keys' names */
+    const char *prefix; /* prefix of the keys */
     int64_t duration_ms;
-    size_t in_flight; /* batches at once: 1 to LOAD_IN_FLIGHT_MAX */
-    size_t batch;     /* keys of each: 1 to REDLOCK_KEYS_MAX */
+    size_t in_flight; /* number of batches at once: 1 to LOAD_IN_FLIGHT_MAX */
+    size_t batch;     /* keys per batch: 1 to REDLOCK_KEYS_MAX */
 };
 
 struct load_result {
@@ -23,15 +23,15 @@ struct load_result {
     double cpu_seconds;          /* of this process */
     uint64_t pairs;              /* keys won and released */
     uint64_t failed;             /* keys that were not won */
-    enum redlock_result failure; /* of the last of them */
+    enum redlock_result failure; /* result of the last of them */
     int64_t acquire_p50_us;
     int64_t acquire_p99_us;
     int64_t release_p50_us;
     int64_t release_p99_us;
 };
 
-/* Blocks to its end: duration_ms and a few node timeouts. Returns 0, or an exit code after writing
- * the reason. */
+/* Runs the load, and blocks until it ends: duration_ms and a few node timeouts. Returns 0, or an
+ * exit code after writing the reason. */
 int load_run(struct session *session, const struct load_options *options,
              struct load_result *ret_result);
 

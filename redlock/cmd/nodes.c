@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `redlock nodes`: what each node is, and whether it has a vote. */
+ * `redlock nodes`: shows each node and whether it has a vote. */
 #include "redlock/cmd/session.h"
 
 #include <inttypes.h>

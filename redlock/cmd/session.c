@@ -11,7 +11,7 @@
 
 static void on_tick(uv_timer_t *timer)
 {
-    (void)timer; /* wakes the loop, whose user looks at the clock */
+    (void)timer; /* wakes the loop; its user checks the clock */
 }
 
 static void on_node(void *ctx, size_t node, enum redlock_event_kind event, int64_t until_us,

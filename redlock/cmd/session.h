@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The nodes on a loop of our own, for verbs that inspect and measure. Unlike redlock_open() it also
- * opens where nodes are refused, to say why. */
+ * opens if nodes are refused, to be able to show why. */
 #ifndef CLAIMD_REDLOCK_CMD_SESSION_H
 #define CLAIMD_REDLOCK_CMD_SESSION_H
 
@@ -12,7 +12,7 @@
 
 struct session {
     uv_loop_t loop;
-    uv_timer_t tick; /* so that the loop turns while nothing else happens */
+    uv_timer_t tick; /* makes the loop turn while nothing else happens */
     struct redlock_async *lock;
     size_t node_count;
     int64_t node_timeout_ms;
@@ -25,7 +25,7 @@ struct session {
 int session_open(struct session *s, const struct cli *cli);
 void session_close(struct session *s); /* accepts a zeroed one */
 
-/* Runs the loop until it is true. */
+/* Runs the loop until *is_done. */
 void session_run_until(struct session *s, const bool *is_done);
 
 #endif

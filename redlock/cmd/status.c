@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `redlock status`: who holds a key, by the votes of all nodes. */
+ * `redlock status`: shows who holds a key, according to the votes of all nodes. */
 #include "redlock/cmd/session.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ struct survey {
 struct verdict {
     int code;
     const char *text;
-    const char *holder; /* of a held lock, else NULL */
-    int64_t ttl_ms;     /* until the holder has no quorum any more; −1 = never */
+    const char *holder; /* holder of a held lock, otherwise NULL */
+    int64_t ttl_ms;     /* until the holder has no quorum left; −1 = never */
     size_t votes;
 };
 
@@ -40,7 +40,7 @@ static int longest_first(const void *a, const void *b)
     return (*x < *y) - (*x > *y);
 }
 
-/* How many nodes say that this one holds it; and when fewer than `quorum` will. */
+/* Counts the nodes on which `holder` holds the key, and finds when fewer than `quorum` will. */
 static size_t count_holder(const struct survey *s, const char *holder, size_t quorum,
                            int64_t *ret_ttl_ms)
 {

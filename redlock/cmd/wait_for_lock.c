@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits for a lock and handles signals meanwhile. */
+ * Waits for a lock, and handles signals meanwhile. */
 #include "base/cleanup.h"
 #include "redlock/cmd/cli.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Taking the keys of a batch: one pipelined SET … NX PX per key and node, and the verdict at
+ * Acquires the keys of a batch: one pipelined SET … NX PX per key and node, and a verdict at
  * quorum. */
 #include "base/clock.h"
 #include "redlock/core/core.h"
@@ -13,8 +13,8 @@
 
 #define LATENCY_LEAST_US INT64_C(10)
 
-/* A1; binary-safe by length-counted arguments (K4). GET tells whose it is where it is not given:
- * nil means it was. */
+/* A1; binary-safe because all arguments are counted by length (K4). GET returns the former value:
+ * nil means that the key was granted, otherwise it is the holder's. */
 static enum status format_sets(struct redlock_batch *b, struct err *err)
 {
     struct redlock_async *lock = b->lock;
@@ -68,7 +68,7 @@ static void on_entry_reply(void *ctx, size_t index, const struct redis_value *v)
     ballot->has_failed = !line_take_answer(ballot->batch, ballot->node, v, &ballot->is_witnessed);
 }
 
-/* In line all answers matter: whom are our votes to go to? */
+/* A round in line waits for all replies, to learn to which waiter our votes should go. */
 static bool is_to_hear_more(const struct redlock_batch *b)
 {
     return b->is_entry && b->open != 0 && b->keys[0].tally.ok < b->lock->quorum;
@@ -99,8 +99,8 @@ static void note_latency(struct redlock_async *lock, int64_t took_us)
     lock->counters.latency[bucket]++;
 }
 
-/* The verdicts are set. What was not won is released, on the connections that carried the SETs,
- * before anything that the owner acquires next (lock.A10). */
+/* Applies the verdicts. Keys that were not won are released, on the connections that carried the
+ * SETs, before anything that the owner acquires next (lock.A10). */
 static void conclude(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;
@@ -125,17 +125,17 @@ static void conclude(struct redlock_batch *b)
     }
     redlock_async_acquired_cb *done = TAKE(b->done);
     b->entrant = NULL;
-    batch_ref(b); /* the owner may give everything back at once */
+    batch_ref(b); /* the callback may release everything at once */
     bool is_empty = b->held_count == 0;
     done(b->ctx, b);
     if (is_empty) {
-        batch_unref(b); /* the owner's */
+        batch_unref(b); /* the owner's reference */
     }
     batch_unref(b);
 }
 
-/* Reported by the idle handle, in this turn of the loop: votes that arrive together are counted
- * together, so that a refusal is more often told from a mere lack of votes. */
+/* Reports by the idle handle, later in this turn of the loop: votes that arrive together are
+ * counted together, so that a refusal is more often told from a mere lack of votes. */
 static void report_soon(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;
@@ -211,7 +211,7 @@ static void send_to(struct redlock_batch *b, size_t node)
     batch_ref(b);
 }
 
-/* A13: what is known to have no vote is not waited for. */
+/* A13: nodes that are known to have no vote are not waited for. */
 static void leave_out(struct redlock_batch *b, size_t node)
 {
     const struct node_slot *n = &b->lock->nodes[node];
@@ -223,11 +223,11 @@ static void leave_out(struct redlock_batch *b, size_t node)
     votes_silence(b, node, 0);
 }
 
-/* Without memory for the commands no node is asked. */
+/* Asks no node at all if memory for the commands runs out. */
 static void send_to_all(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;
-    bool is_possible = redlock_async_has_quorum(lock); /* else nothing is worth sending */
+    bool is_possible = redlock_async_has_quorum(lock); /* otherwise nothing is worth sending */
     is_possible = is_possible && (b->is_entry || format_sets(b, NULL) == STATUS_OK);
     for (size_t i = 0; i < lock->options.node_count; i++) {
         if (is_possible && node_may_vote(&lock->nodes[i])) {
@@ -244,7 +244,7 @@ static void send_to_all(struct redlock_batch *b)
 void acquire_send(struct redlock_async *lock)
 {
     struct redlock_batch *list = NULL;
-    while (lock->starting != NULL) { /* the first one begun is the first to be sent */
+    while (lock->starting != NULL) { /* reverses the list: the first one begun is sent first */
         struct redlock_batch *b = lock->starting;
         lock->starting = b->next_soon;
         b->next_soon = list;
@@ -257,8 +257,8 @@ void acquire_send(struct redlock_async *lock)
     }
 }
 
-/* The SETs leave at the end of the turn, behind all releases of this turn: it may be the same keys,
- * and releases that nothing comes between travel together. */
+/* Begins an acquisition. The SETs are sent at the end of the turn, after all releases of this turn:
+ * these may be of the same keys, and releases with nothing in between are sent together. */
 static enum status start(struct redlock_async *lock, const struct redlock_async_request *request,
                          const struct entry *entry, struct err *err)
 {
@@ -304,7 +304,8 @@ void acquire_report(struct redlock_async *lock)
         struct redlock_batch *b = list;
         list = b->next_soon;
         b->is_soon = false;
-        if (is_decided(b, clock_boot_us())) { /* with what came since, and the time it took (A7) */
+        /* decide again with the votes that arrived since, and at the present time (A7) */
+        if (is_decided(b, clock_boot_us())) {
             conclude(b);
         }
     }
@@ -320,7 +321,7 @@ void acquire_drop_votes(struct redlock_async *lock, size_t node)
                 k->ok_nodes &= (uint16_t)~bit;
                 k->bad_nodes |= bit;
                 if ((b->open & bit) != 0) {
-                    tally_add(&k->tally, VOTE_ERROR); /* it was not counted yet */
+                    tally_add(&k->tally, VOTE_ERROR); /* its vote was not counted yet */
                 } else {
                     tally_take_back(&k->tally);
                 }
@@ -344,9 +345,9 @@ static struct redlock_batch *first_under_way(const struct redlock_async *lock)
 void acquire_cancel(struct redlock_async *lock)
 {
     acquire_report(lock);
-    lock->starting = NULL; /* nothing of theirs was sent */
+    lock->starting = NULL; /* nothing of these batches was sent */
     struct redlock_batch *b = NULL;
-    while ((b = first_under_way(lock)) != NULL) { /* callbacks may free others */
+    while ((b = first_under_way(lock)) != NULL) { /* a callback may free other batches */
         for (size_t i = 0; i < b->count; i++) {
             b->keys[i].result = REDLOCK_CANCELLED;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening and closing a lock object, its turn of the loop and its one timer. */
+ * Opening and closing a lock object, its turn of the loop, and its one timer. */
 #include "base/clock.h"
 #include "redlock/core/core.h"
 #include "redlock/core/error.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/timerfd.h>
 
-#define WIRE_BYTES_MAX ((size_t)4 << 20) /* 512 keys of 1 KiB, with their commands, are 0.6 MiB */
+#define WIRE_BYTES_MAX ((size_t)4 << 20) /* 512 keys of 1 KiB with their commands take 0.6 MiB */
 #define DRIFT_PPM_MAX 500000
 
 const char *redlock_text(enum redlock_result result)
@@ -33,7 +33,8 @@ static void on_idle(uv_idle_t *idle)
 {
     struct redlock_async *lock = idle->data;
     (void)uv_idle_stop(idle);
-    lock->is_send_next = true; /* what these send needs no turn of its own */
+    /* requests made by these reports are sent below, without another turn */
+    lock->is_send_next = true;
     acquire_report(lock);
     wait_report(lock);
     fence_report(lock);
@@ -65,7 +66,7 @@ void core_wake_at(struct redlock_async *lock, int64_t at_us)
         return;
     }
     if (at_us < 1) {
-        at_us = 1; /* zero would switch it off */
+        at_us = 1; /* zero would disarm the timer */
     }
     const struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_us / US_PER_S),
                                                  .tv_nsec = (long)(at_us % US_PER_S * 1000)}};
@@ -232,7 +233,7 @@ static enum status open_all(const struct redlock_async_options *options,
         free(lock);
         return st;
     }
-    lock->options.nodes = NULL; /* the connections have what they need */
+    lock->options.nodes = NULL; /* the connections have copied what they need */
     lock->options.prefix = NULL;
     lock->options.label = NULL;
     st = nodes_open(lock, endpoints, err);
@@ -271,8 +272,8 @@ static void on_handle_closed(uv_handle_t *handle)
     }
 }
 
-/* libuv lets go of handles once per turn: those of the connections, closed in the turn before, are
- * gone when this one's is. */
+/* libuv closes handles once per turn: when this one is closed, those of the connections, closed in
+ * the turn before, are gone. */
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct redlock_async *lock = handle->data;
@@ -283,7 +284,7 @@ static void on_timer_closed(uv_handle_t *handle)
 static void on_last_flushed(void *ctx)
 {
     struct redlock_async *lock = ctx;
-    wait_report(lock); /* those that were not told yet */
+    wait_report(lock); /* sends the reports that are still due */
     fence_report(lock);
     inspect_report(lock);
     break_report(lock);
@@ -294,7 +295,7 @@ static void on_last_flushed(void *ctx)
     keeper_report(lock);
     release_free_all(lock);
     while (lock->batches != NULL) {
-        batch_free(lock->batches); /* keys that their owner never gave back */
+        batch_free(lock->batches); /* keys that their owner never released */
     }
     (void)uv_idle_stop(&lock->idle);
     uv_close((uv_handle_t *)&lock->timer, on_timer_closed);
@@ -323,7 +324,7 @@ int redlock_async_set_password(struct redlock_async *lock, const char *password,
     return error_tell(st, &err, ret_error);
 }
 
-/* ---- what it is like ---- */
+/* ---- state ---- */
 
 size_t redlock_async_quorum(const struct redlock_async *lock)
 {

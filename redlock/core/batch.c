@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The record of one request: its keys, their stages and tokens, and who still refers to it. */
+ * The record of one request: its keys, their stages and tokens, and its references. */
 #include "base/clock.h"
 #include "redlock/core/core.h"
 #include "redlock/rules/line_rules.h"
@@ -28,8 +28,8 @@ enum status batch_check_keys(const struct redlock_async_key *keys, size_t count,
     return STATUS_OK;
 }
 
-/* A16, for a ttl that is not the client's. A restarted node's quarantine is as long as the longest
- * ttl that its clients were opened for (lock.N1). */
+/* Checks A16 for a ttl that is not the client's. The quarantine of a restarted node lasts as long
+ * as the longest ttl for which its clients were opened (lock.N1). */
 static enum status check_terms(const struct redlock_async *lock,
                                const struct redlock_async_request *request, struct err *err)
 {
@@ -95,7 +95,7 @@ void batch_enters(struct redlock_batch *b, const struct entry *entry)
     batch_set_ttl(b, b->t0_us);
     if (former != NULL) {
         b->first_t0_us = former->first_t0_us;
-        b->written = former->written; /* its release goes there as well (lock.A10) */
+        b->written = former->written; /* the release must reach these nodes, too (lock.A10) */
         b->is_forbidden = former->is_forbidden;
     }
 }
@@ -116,7 +116,8 @@ bool batch_is_own(const struct redlock_batch *b, const struct redis_value *v)
            memcmp(v->text, b->value, v->len) == 0;
 }
 
-/* Two workers whose batches overlap must not collide on the same keys in the same order. */
+/* Shuffles the keys, so that workers whose batches overlap don't collide on the same keys in the
+ * same order. */
 static void set_order(struct redlock_batch *b, bool is_ordered)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -126,7 +127,7 @@ static void set_order(struct redlock_batch *b, bool is_ordered)
     }
 }
 
-/* Keys, their times, holders, order and bytes lie behind the batch, in one allocation. */
+/* Keys, their times, holders, order and bytes are stored behind the batch, in one allocation. */
 static struct redlock_batch *batch_alloc(struct redlock_async *lock,
                                          const struct redlock_async_key *keys, size_t count,
                                          size_t bytes, bool wants_holder)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Takes a key away from whoever has it, for operators (lock.R8). Each node is asked for the value,
- * and then to delete or hand over the key if it still has that value: what nobody has looked at
- * stays. */
+ * Takes a key away from its holder, for operators (lock.R8). Each node is asked for the value, and
+ * then to delete or hand over the key if it still has that value: a value that was not read before
+ * is never removed. */
 #include "base/clock.h"
 #include "redlock/core/core.h"
 #include "redlock/core/line_scripts.h"
@@ -11,8 +11,8 @@
 struct break_part { /* the context of one node's requests */
     struct breaking *breaking;
     size_t node;
-    unsigned open;   /* requests: the look, and what follows from it */
-    bool hands_over; /* by the script for a line, not by a plain release */
+    unsigned open;   /* requests: reading the value, and what follows from it */
+    bool hands_over; /* uses the script for a line, not a plain release */
     bool is_counted;
 };
 
@@ -21,7 +21,7 @@ struct breaking {
     struct redlock_async *lock;
     int64_t t0_us;
     size_t open;   /* nodes */
-    size_t teller; /* this node tells the one after the head of the line (lock.L7) */
+    size_t teller; /* this node notifies the waiter after the head of the line (lock.L7) */
     struct redlock_released released;
     redlock_async_released_cb *done;
     void *ctx;
@@ -50,7 +50,7 @@ static void on_done(void *ctx, enum status st)
     if (--part->open > 0) {
         return;
     }
-    count(part, &b->released.unknown); /* unless the node has said something */
+    count(part, &b->released.unknown); /* unless the node's answer was counted */
     if (--b->open == 0) {
         end(b);
     }
@@ -64,7 +64,7 @@ static int64_t rest_us(const struct breaking *b)
     return us > US_PER_MS ? us : US_PER_MS;
 }
 
-/* Where we may not hand over, the next try doesn't (lock.L9). */
+/* If the script for a line is refused, tries again without handing over (lock.L9). */
 static void on_error(struct break_part *part, const struct redis_value *v)
 {
     struct node_slot *n = &part->breaking->lock->nodes[part->node];
@@ -75,7 +75,8 @@ static void on_error(struct break_part *part, const struct redis_value *v)
     }
 }
 
-/* As script_release and script_leave reply: how many were ours comes first, the others last. */
+/* script_release and script_leave both reply with how many keys were ours first, and the numbers of
+ * the other keys last. */
 static void on_taken(void *ctx, size_t index, const struct redis_value *v)
 {
     struct break_part *part = ctx;
@@ -116,7 +117,7 @@ static void take(struct break_part *part, const struct redis_value *owner)
     part->open += redis_node_call(lock->nodes[part->node].redis, &call, NULL) == STATUS_OK;
 }
 
-/* A key of another type is an error, and stays. */
+/* A key of another type gives an error, and stays. */
 static void on_owner(void *ctx, size_t index, const struct redis_value *v)
 {
     struct break_part *part = ctx;
@@ -131,7 +132,7 @@ static void on_owner(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
-/* False = it can't be sent. */
+/* Returns false if it can't be sent. */
 static bool look(struct break_part *part)
 {
     struct breaking *b = part->breaking;
@@ -178,7 +179,7 @@ int redlock_async_break(struct redlock_async *lock, const char *key, size_t key_
             b->released.unknown++;
         }
     }
-    if (b->open == 0) { /* from the loop, not from here */
+    if (b->open == 0) { /* report from the loop, not from inside this call */
         b->next_over = lock->breaks_over;
         lock->breaks_over = b;
         core_soon(lock);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A key per node that shows whether the node has lost its keys (lock.N9). A client that finds none
- * sets one: the server's run_id, the time there, and random characters. It is read behind the SETs
- * of each acquisition and with each round of extending. A server that has lost its keys since (it
- * was flushed, was a replica for a moment, or has loaded a file) has another canary, or none. The
- * one loss that goes unseen is that of a server that loads an older copy of its own memory, canary
- * included. */
+ * sets it: to the server's run_id, the time there, and random characters. It is read after the SETs
+ * of each acquisition and in each extension round. A server that has lost its keys since (it was
+ * flushed, was a replica for a moment, or has loaded a file) has another canary, or none. Only one
+ * loss is not detected: that of a server that loads an older copy of its own memory, including the
+ * canary. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -44,9 +44,9 @@ bool canary_take(struct node_slot *n, const struct redis_value *v)
     return canary_is_alive(n, v->items[0]);
 }
 
-/* ---- which one is there ---- */
+/* ---- reading it ---- */
 
-/* "RUN_ID:SECONDS:RANDOM", of this server. */
+/* Parses "RUN_ID:SECONDS:RANDOM", which must be of this server. */
 static bool read_value(const struct node_slot *n, const struct redis_value *v, int64_t *ret_set_s)
 {
     size_t len = strlen(n->run_id);
@@ -60,7 +60,8 @@ static bool read_value(const struct node_slot *n, const struct redis_value *v, i
                                     ret_set_s, NULL) == STATUS_OK;
 }
 
-/* One that is merely in trouble is asked again when its pause is over (lock.C8). */
+/* Refuses the node, unless it is in temporary trouble: then it is asked again when its pause is
+ * over (lock.C8). */
 static void take_error(struct node_slot *n, const struct redis_value *v)
 {
     struct err err = {0};
@@ -96,7 +97,7 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
 static void on_done(void *ctx, enum status st)
 {
     struct node_slot *n = ctx;
-    (void)st; /* a connection that broke asks again when it is back */
+    (void)st; /* after a lost connection it is asked again when connected */
     n->is_asked_for_canary = false;
 }
 
@@ -105,7 +106,7 @@ void canary_ask(struct node_slot *n)
     struct redlock_async *lock = n->lock;
     char random[REDLOCK_TOKEN_LEN + 1];
     if (n->is_asked_for_canary || token_draw(lock->prefix, random, NULL) != STATUS_OK) {
-        return; /* without randomness there are no locks either (lock.K1) */
+        return; /* without randomness no lock can be acquired either (lock.K1) */
     }
     const struct redis_arg key = canary_arg(lock);
     const struct redis_arg args[] = {redis_word(n->run_id), redis_word(random)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks the nodes for their wall clocks while leases are kept, as their keys end by these clocks
+ * Asks the nodes for their wall clocks while leases are kept, since their keys end by these clocks
  * (lock.N4). */
 #include "base/clock.h"
 #include "base/parse.h"
@@ -15,7 +15,7 @@ static bool read_number(const struct redis_value *v, int64_t max, int64_t *ret)
     return v->type == REDIS_STRING && parse_i64(v->text, v->len, 0, max, ret, NULL) == STATUS_OK;
 }
 
-/* Seconds and microseconds; without the right to ask (NOPERM) there is no sample. */
+/* Parses seconds and microseconds. If our user has no right to ask (NOPERM), there is no sample. */
 static bool read_time(const struct redis_value *v, int64_t *ret_us)
 {
     int64_t s = 0;

@@ -2,22 +2,23 @@
  *
  * Numbers that rise with every grant of a key, for resources that can refuse a lower one. Each node
  * keeps a counter per key, "<prefix>fence:KEY", for 90 days after its last grant. A holder reads
- * those of its keys from a quorum, takes the highest of all + 1, and stores it by a script that
- * does so only where its own token is in the key and a lower number in the counter. The number is
- * valid when a quorum has stored it, for each of the keys; a node that knew a number as high or
- * higher did not, and makes the holder take a higher one. Several keys under one lock get one
- * number, which is higher than any that one of them had.
+ * the counters of its keys from a quorum, takes the highest of all + 1, and stores that number by a
+ * script, which does so only if the holder's token is in the key and the counter has a lower
+ * number. The number is valid when a quorum has stored it, for each of the keys. A node that has a
+ * number as high or higher does not store it, which makes the holder take a higher one. Several
+ * keys under one lock get one number, which is higher than any earlier one of each key.
  *
- * Why it rises: of two holders of a key, A, then B, each stored its number on a quorum, so on some
- * node in common. There A's token was in the key before B's, and tokens don't come back (but for
- * lock.E6, while A has its quorum, hence before B). So when B stored, A's number was there, and the
- * script took B's only because it was higher. A that stores so late that B came first has no lease
- * any more, and gets no number. What was read in the first round only makes a good start.
+ * Why it rises: if A and then B hold a key, each stored its number on a quorum, so they have some
+ * node in common. There, A's token was in the key before B's, and tokens don't return (except in
+ * lock.E6, while A has its quorum, hence before B). So when B stored its number, A's was there, and
+ * the script accepted B's only because it was higher. If A stores so late that B came first, A has
+ * no lease any more, and gets no number. The numbers read in the first round are only a good start.
  *
- * What breaks it: nodes that forget. Let A have stored on s nodes, and B have an answer (of reading
- * or storing) from r: when s + r − N of them forget in between, B's number may be as low as A's.
- * So with all nodes up any minority may forget; with as many down as may be, none may. After a
- * majority forgot nothing is known. Use masters that don't: appendonly yes, appendfsync always. */
+ * What breaks it: nodes that forget. Let A have stored its number on s nodes, and B have an answer
+ * (to reading or storing) from r nodes: if s + r − N of them forget in between, B's number may be
+ * as low as A's. So with all nodes up any minority may forget; with as many nodes down as possible,
+ * none may. If a majority has forgotten, nothing is guaranteed. Use masters that don't forget:
+ * appendonly yes, appendfsync always. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "redlock/core/core.h"
@@ -28,13 +29,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ROUNDS_MAX 5 /* of storing; each but the first because another holder's number came up */
-#define NUMBER_MAX (INT64_C(1) << 53) /* Lua counts in doubles */
+/* rounds of storing; each one after the first is needed because another holder had a higher
+ * number */
+#define ROUNDS_MAX 5
+#define NUMBER_MAX (INT64_C(1) << 53) /* Lua's numbers are doubles */
 #define LIFE_MS "7776000000"          /* 90 days */
 #define NUMBER_SIZE 24
-#define NOT_OURS (-1) /* instead of the counter's former number */
+#define NOT_OURS (-1) /* in place of the counter's former number */
 
-static const char word[] = {'f', 'e', 'n', 'c', 'e', ':'}; /* behind the prefix */
+static const char word[] = {'f', 'e', 'n', 'c', 'e', ':'}; /* follows the prefix */
 
 struct fence_part { /* the context of one node's request */
     struct fence *fence;
@@ -43,27 +46,27 @@ struct fence_part { /* the context of one node's request */
 };
 
 struct fence_key {
-    const char *counter; /* its name */
+    const char *counter; /* name of the counter */
     size_t counter_len;
-    size_t stored; /* nodes in this round */
+    size_t stored; /* numbers of nodes in this round */
     size_t beaten;
 };
 
 struct fence {
     struct fence *next_soon;
-    struct redlock_batch *batch; /* referred to */
-    size_t first;                /* of its keys */
+    struct redlock_batch *batch; /* holds a reference */
+    size_t first;                /* of its keys, in the batch */
     size_t count;
     redlock_async_fenced_cb *done; /* NULL once called */
     void *ctx;
-    size_t refs;  /* requests under way, and the list of those to be told soon */
+    size_t refs;  /* requests in flight, and being in the list fences_soon */
     size_t round; /* 0 = reading */
     int64_t number;
     int64_t highest;
-    size_t read; /* nodes with a vote that were read */
+    size_t read; /* voting nodes that were read */
     size_t open;
     struct fence_part parts[1 + ROUNDS_MAX][REDLOCK_NODES_MAX];
-    struct fence_key keys[]; /* and the counters' names behind them */
+    struct fence_key keys[]; /* followed by the names of the counters */
 };
 
 static void fence_unref(struct fence *f)
@@ -127,7 +130,7 @@ static void on_stored(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
-/* What a node says that has no vote counts towards the highest, not towards the quorum: it may have
+/* A node without a vote counts for the highest number but not for the quorum, since it may have
  * forgotten. */
 static void on_read(void *ctx, size_t index, const struct redis_value *v)
 {
@@ -252,9 +255,9 @@ static void decide_stored(struct fence *f)
 {
     size_t quorum = f->batch->lock->quorum;
     bool is_stored = true;
-    bool is_lost = false;   /* for some key no number can be stored in this round or a later one */
-    bool is_beaten = false; /* some key needs a higher one */
-    bool is_known = true;   /* and enough nodes have said so for each */
+    bool is_lost = false;   /* for some key, no number can be stored in this round or a later one */
+    bool is_beaten = false; /* some key needs a higher number */
+    bool is_known = true;   /* and for each key enough nodes have answered */
     for (size_t i = 0; i < f->count; i++) {
         const struct fence_key *k = &f->keys[i];
         is_stored = is_stored && k->stored >= quorum;
@@ -275,7 +278,7 @@ static void on_done(void *ctx, enum status st)
 {
     struct fence_part *part = ctx;
     struct fence *f = part->fence;
-    (void)st; /* what failed has said nothing */
+    (void)st; /* a failed request has added nothing */
     if (is_present(part)) {
         f->open--;
         if (f->round == 0) {
@@ -300,7 +303,7 @@ void fence_report(struct redlock_async *lock)
     }
 }
 
-/* With the counters' names, in one allocation; NULL = no memory. */
+/* Makes a fence with the names of its counters, in one allocation; NULL if memory runs out. */
 static struct fence *fence_new(struct redlock_batch *batch, size_t first, size_t count)
 {
     struct redlock_async *lock = batch->lock;
@@ -350,7 +353,7 @@ int redlock_batch_fence(struct redlock_batch *batch, size_t first, size_t count,
         return -ENOMEM;
     }
     batch_ref(batch);
-    if (f->open < lock->quorum) { /* told by the loop, not from here */
+    if (f->open < lock->quorum) { /* reported by the loop, not from inside this call */
         f->refs++;
         f->next_soon = lock->fences_soon;
         lock->fences_soon = f;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waiting for releases, and freeing what a dead predecessor held. */
+ * Waits for releases, and frees what a dead predecessor held. */
 #include "redlock/core/core.h"
 #include "redlock/core/error.h"
 #include "redlock/core/scripts.h"
 
-#define FREE_KEYS_MAX 512 /* in one script */
+#define FREE_KEYS_MAX 512 /* keys per script */
 
 struct flush_waiter {
     struct flush_waiter *next;
@@ -49,7 +49,7 @@ void release_report_flushed(struct redlock_async *lock)
             link = &w->next;
         }
     }
-    while (ready != NULL) { /* a callback may flush again: the list is ours */
+    while (ready != NULL) { /* taken off the list before, since a callback may flush again */
         struct flush_waiter *w = ready;
         ready = w->next;
         redlock_async_flushed_cb *done = w->done;
@@ -68,7 +68,7 @@ struct free_prefix {
 static void on_freed(void *ctx, enum status st)
 {
     struct free_prefix *f = ctx;
-    (void)st; /* what a node did not free ends by its ttl */
+    (void)st; /* keys that a node did not free end by their ttl */
     if (--f->outstanding == 0) {
         redlock_async_flushed_cb *done = f->done;
         void *done_ctx = f->ctx;
@@ -130,7 +130,8 @@ int redlock_async_free_prefix(struct redlock_async *lock, const char *prefix,
     }
     if (f->outstanding == 0) {
         free(f);
-        return redlock_async_flush(lock, done, ctx, ret_error); /* from the loop, not from here */
+        /* calls back from the loop, not from inside this call */
+        return redlock_async_flush(lock, done, ctx, ret_error);
     }
     return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the nodes tell the waiters of this client, and what tells the nodes that it lives: on each
- * node one session, which a waiter's round or a refresh renews, and one channel, "<prefix>to:" and
- * the start of this client's tokens. A message that is lost costs a turn in line and no place in
- * it: the next refresh finds what it said (lock.L6, L7). */
+ * Messages from the nodes to the waiters of this client, and signs of life to the nodes: on each
+ * node one session, which each round of a waiter and each refresh renews, and one channel,
+ * "<prefix>to:" and the start of this client's tokens. A lost message costs time, but no place in
+ * the line: the next refresh finds what the message said (lock.L6, L7). */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "redis/subscriber.h"
@@ -12,11 +12,11 @@
 
 #include <stdio.h>
 
-#define LINGER_US (5 * US_PER_S)       /* connections outlive the last waiter by so much */
-#define REFRESH_US (1300 * US_PER_MS)  /* two fit into a session */
-#define REFRESH_MAX_US (30 * US_PER_S) /* of one place, of many */
+#define LINGER_US (5 * US_PER_S)       /* connections stay open this long after the last waiter */
+#define REFRESH_US (1300 * US_PER_MS)  /* a session covers two intervals */
+#define REFRESH_MAX_US (30 * US_PER_S) /* longest interval for one place, if there are many */
 #define REFRESH_US_PER_WAIT 300
-#define REFRESH_KEYS 256 /* in one script */
+#define REFRESH_KEYS 256 /* keys per script */
 #define CHANNEL_SIZE (PREFIX_MAX + REDLOCK_PREFIX_LEN + 4)
 #define MS_MAX 3600000
 
@@ -31,12 +31,12 @@ struct inbox {
     struct inbox_node nodes[REDLOCK_NODES_MAX];
     char channel[CHANNEL_SIZE];
     int64_t refresh_at_us;
-    int64_t close_at_us; /* when nobody waits until then; INT64_MAX = somebody does, or closed */
+    int64_t close_at_us; /* if nothing waits until then; INT64_MAX = something does, or closed */
 };
 
 /* ---- messages ---- */
 
-/* "MS:VALUE" */
+/* Parses "MS:VALUE". */
 static void on_message(void *ctx, const char *payload, size_t payload_len)
 {
     const struct inbox_node *n = ctx;
@@ -49,7 +49,7 @@ static void on_message(void *ctx, const char *payload, size_t payload_len)
     line_told(n->inbox->lock, n->index, colon + 1, ms);
 }
 
-/* What was told before went past us. */
+/* Refreshes at once, since messages from before the subscription were missed. */
 static void on_subscribed(void *ctx)
 {
     const struct inbox_node *n = ctx;
@@ -57,7 +57,7 @@ static void on_subscribed(void *ctx)
     core_wake_at(n->inbox->lock, n->inbox->refresh_at_us);
 }
 
-/* Refreshes find what is offered, only later. */
+/* Warns only: refreshes find offers too, only later. */
 static void on_refused(void *ctx, const struct err *why)
 {
     const struct inbox_node *n = ctx;
@@ -66,7 +66,7 @@ static void on_refused(void *ctx, const struct err *why)
 
 /* ---- refreshes ---- */
 
-struct refresh { /* of one node */
+struct refresh { /* one node's */
     struct redlock_async *lock;
     size_t node;
     size_t count;
@@ -94,7 +94,7 @@ static void on_refreshed(void *ctx, size_t index, const struct redis_value *v)
 static void on_refresh_done(void *ctx, enum status st)
 {
     struct refresh *r = ctx;
-    (void)st; /* the next one comes soon */
+    (void)st; /* the next refresh follows soon */
     pool_give(&r->lock->pool, r);
 }
 
@@ -140,7 +140,8 @@ static void send_refresh(struct redlock_async *lock, size_t node, struct redlock
     }
 }
 
-/* Those refreshed longest ago, as many as it takes to reach each one in time; and the session. */
+/* Refreshes the places that were refreshed longest ago, as many as are needed to reach each one in
+ * time; and the session. */
 static void refresh(struct inbox *inbox)
 {
     struct redlock_async *lock = inbox->lock;
@@ -155,7 +156,7 @@ static void refresh(struct inbox *inbox)
             struct redlock_wait *w = waits->first_in_line;
             line_unlink(w);
             line_append(w);
-            if (w->place.asked != NULL) { /* else its first round is under way */
+            if (w->place.asked != NULL) { /* otherwise its first round is in flight */
                 some[count++] = w;
             }
         }
@@ -239,7 +240,8 @@ bool inbox_open(struct redlock_async *lock)
     if (!open_all(inbox)) {
         return false;
     }
-    if (lock->waits->in_line == 0) { /* its round renews the session */
+    /* if others are in line, their refreshes continue; a first waiter's round renews the session */
+    if (lock->waits->in_line == 0) {
         inbox->refresh_at_us = now_us + REFRESH_US;
         core_wake_at(lock, inbox->refresh_at_us);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who holds a key, and how many wait for it: a GET, a PTTL and a ZCARD per node. */
+ * Finds out who holds a key and how many wait for it: a GET, a PTTL and a ZCARD per node. */
 #include "redlock/core/core.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ struct inspect_part { /* the context of one node's request */
 struct inspect {
     struct inspect *next_over;
     struct redlock_async *lock;
-    size_t reply_count; /* of each node */
+    size_t reply_count; /* per node */
     size_t outstanding;
     redlock_async_inspected_cb *done;
     void *ctx;
@@ -26,8 +26,8 @@ struct inspect {
     struct redlock_holding holdings[REDLOCK_NODES_MAX];
 };
 
-/* The start of a token: enough to tell owners apart, never enough to release for one (lock.K1).
- * Other clients' values may be any bytes. */
+/* Shows the start of a token: enough to distinguish owners, but never enough to release their lock
+ * (lock.K1). Values of other clients may be any bytes. */
 static void show_start(struct redlock_holding *h, const struct redis_value *v)
 {
     size_t len = v->len / 2 < sizeof h->holder - 1 ? v->len / 2 : sizeof h->holder - 1;
@@ -54,7 +54,8 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
     if (index == REPLY_OWNER) {
         take_owner(h, v);
     } else if (index == REPLY_TTL && v->type == REDIS_INTEGER) {
-        h->ttl_ms = v->integer == -2 ? 0 : v->integer; /* −2: it has ended between the two */
+        /* −2: the key has ended between the two commands */
+        h->ttl_ms = v->integer == -2 ? 0 : v->integer;
     } else if (index == REPLY_WAITING && v->type == REDIS_INTEGER && v->integer > 0) {
         h->waiting = (size_t)v->integer;
     }
@@ -89,7 +90,7 @@ static void ask(struct inspect *i, size_t node)
         h->vote = REDLOCK_VOTE_DOWN;
         return;
     }
-    h->vote = REDLOCK_VOTE_ERROR; /* until it says something else */
+    h->vote = REDLOCK_VOTE_ERROR; /* replaced when it answers */
     i->parts[node] = (struct inspect_part){.inspect = i, .node = node};
     const struct redis_request request = {.bytes = buf_at(&lock->wire),
                                           .len = lock->wire.len,
@@ -101,7 +102,7 @@ static void ask(struct inspect *i, size_t node)
     i->outstanding += redis_node_send(redis, &request, NULL) == STATUS_OK;
 }
 
-/* The commands, in the order of enum reply; yields how many. */
+/* Formats the commands, in the order of enum reply; *ret_count is their number. */
 static enum status format(struct redlock_async *lock, const char *key, size_t key_len,
                           size_t *ret_count)
 {
@@ -143,7 +144,7 @@ int redlock_async_inspect(struct redlock_async *lock, const char *key, size_t ke
     for (size_t node = 0; node < lock->options.node_count; node++) {
         ask(i, node);
     }
-    if (i->outstanding == 0) { /* from the loop, not from here */
+    if (i->outstanding == 0) { /* reported by the loop, not from inside this call */
         i->next_over = lock->inspects_over;
         lock->inspects_over = i;
         core_soon(lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps won keys: extends what is due, in rounds; says when a lease becomes doubtful and when it is
- * lost. */
+ * Keeps won keys: extends those that are due, in rounds, and reports when a lease becomes suspect
+ * and when it is lost. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "redlock/core/core.h"
@@ -25,7 +25,8 @@ static void tell(struct redlock_batch *b, size_t index)
     }
 }
 
-/* The batch must be looked at when it is to be extended, or when its first lease ends. */
+/* Plans when to look at the batch next: when it is due for extension, or when its first lease
+ * ends. */
 static void plan(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;
@@ -46,8 +47,8 @@ static void plan(struct redlock_batch *b)
     core_wake_at(lock, b->due.wake_us);
 }
 
-/* When the keeper extends the batch next, if it ever does again. Rounds go on until the end of the
- * longest hold: they move the deadline no further, but see a theft (lock.E3, E9). */
+/* Sets when the keeper next extends the batch, if ever. Rounds go on until the end of the longest
+ * hold: near it they no longer move the deadline, but they detect a theft (lock.E3, E9). */
 static void schedule(struct redlock_batch *b, int64_t at_us)
 {
     bool is_over = b->terms.end_us > 0 && at_us >= b->terms.end_us;
@@ -89,7 +90,7 @@ static void call_over(struct redlock_async *lock, struct extend_call *call,
     call->result = result;
     call->next = lock->calls_over;
     lock->calls_over = call;
-    core_soon(lock); /* told from the loop */
+    core_soon(lock); /* called back from the loop */
 }
 
 void keeper_report(struct redlock_async *lock)
@@ -149,7 +150,8 @@ void keeper_settle(struct redlock_batch *b, size_t index, const struct extend_ta
         }
         return;
     }
-    /* The keeper goes on from there, unless its own round is under way or other keys wait. */
+    /* Continue the keeper's schedule from here, unless a round of its own is in flight or the batch
+     * has other keys. */
     if (b->held_count == 1 && b->in_round == 0) {
         schedule_after(b, t0_us, verdict == EXTEND_UNSURE);
     }
@@ -163,7 +165,8 @@ static bool is_to_keep(const struct key *k)
     return k->stage == KEY_HELD && k->lease.state != REDLOCK_STATE_LOST;
 }
 
-/* Adds the batch's kept keys to the open round, and sends each that is full. */
+/* Adds the batch's kept keys to the open round, and sends each round that is full. Returns the open
+ * one. */
 static struct round *add_batch(struct round *round, struct redlock_batch *b, int64_t now_us)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -171,12 +174,13 @@ static struct round *add_batch(struct round *round, struct redlock_batch *b, int
         if (!is_to_keep(k) || k->is_in_round) {
             continue;
         }
-        bool is_alone = k->forbidden_nodes != 0; /* a node refuses the script it is in */
+        /* a node refuses any script that names it, so it gets a round of its own */
+        bool is_alone = k->forbidden_nodes != 0;
         if (round != NULL && is_alone) {
             round_send(TAKE(round));
         }
         if (round == NULL && (round = round_new(b->lock, now_us, NULL)) == NULL) {
-            b->was_unsure = true; /* no memory now: as if nobody had answered */
+            b->was_unsure = true; /* no memory now: handled as if no node had answered */
             break;
         }
         k->is_in_round = true;
@@ -216,7 +220,7 @@ static enum redlock_result try_extend(struct redlock_batch *b, size_t index,
     }
     (void)round_add(round, b, index);
     round_send(round);
-    return REDLOCK_OK; /* is on its way */
+    return REDLOCK_OK; /* in flight */
 }
 
 int redlock_batch_extend(struct redlock_batch *batch, size_t index, redlock_async_extended_cb *done,
@@ -239,7 +243,7 @@ int redlock_batch_extend(struct redlock_batch *batch, size_t index, redlock_asyn
     return 0;
 }
 
-/* ---- votes that are gone (lock.N2) ---- */
+/* ---- lost votes (lock.N2) ---- */
 
 static struct redlock_batch *take_all_held(struct redlock_async *lock)
 {
@@ -254,7 +258,7 @@ static struct redlock_batch *take_all_held(struct redlock_async *lock)
     return list;
 }
 
-/* True if a key of the batch has no quorum any more. */
+/* Returns true if a key of the batch no longer has a quorum. */
 static bool drop_votes(struct redlock_batch *b, size_t node)
 {
     bool is_any_short = false;
@@ -283,7 +287,7 @@ void keeper_drop_votes(struct redlock_async *lock, size_t node)
         struct redlock_batch *b = list;
         list = b->next_due;
         if (drop_votes(b, node) && b->held_count > 0 && b->in_round == 0) {
-            schedule(b, now_us); /* a round at once: the others may confirm */
+            schedule(b, now_us); /* extend at once: the other nodes may confirm */
             plan(b);
         }
         batch_unref(b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A waiter's place in the lines of the nodes (lock.L1–L9; the lines themselves are kept by
- * line_scripts.c). It asks for its key in rounds to all nodes. Between two rounds it sleeps: nodes
- * offer it the key when it is first in line there. Messages carry no authority: what grants the key
- * is a round with a quorum of votes. */
+ * A waiter's place in the lines of the nodes (lock.L1–L9; line_scripts.c keeps the lines
+ * themselves). The waiter asks for its key in rounds to all nodes. Between two rounds it sleeps:
+ * nodes offer it the key when it is first in line there. Messages carry no authority: only a round
+ * with a quorum of votes grants the key. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "redlock/core/line_scripts.h"
@@ -90,7 +90,7 @@ void line_leave(struct redlock_wait *w)
     for (size_t i = 0; i < p->key; i++) {
         redlock_batch_release(p->held[i], 0);
     }
-    /* Else the round under way releases it, when it ends. */
+    /* Otherwise the round in flight releases it when it ends. */
     if (!w->is_trying && p->asked != NULL && p->asked->written != 0) {
         release_key_soon(p->asked, 0);
     }
@@ -128,7 +128,7 @@ int line_ask(struct redlock_wait *w, struct redlock_error *ret_error)
     return acquire_enter(w->lock, &request, &entry, ret_error);
 }
 
-/* ---- what one token's node says later: to yields and refreshes ---- */
+/* ---- later answers of a node, to yields and refreshes ---- */
 
 void line_told(struct redlock_async *lock, size_t node, const char *token, int64_t ms)
 {
@@ -140,7 +140,8 @@ void line_told(struct redlock_async *lock, size_t node, const char *token, int64
     int64_t now_us = clock_boot_us();
     if (ms > 0) {
         int64_t at_us = now_us + ms * US_PER_MS;
-        line_look_not_later(p, at_us); /* a round under way may end without a plan of its own */
+        /* remembered because a round in flight may end without a plan of its own */
+        line_look_not_later(p, at_us);
         if (!w->is_trying) {
             wait_plan_not_later(w, at_us);
         }
@@ -167,7 +168,7 @@ struct yield {
     char token[REDLOCK_TOKEN_LEN + 1];
 };
 
-/* −1: the key is free there, as the other does not wait any more. */
+/* −1: the key is free there, since the other client does not wait any more. */
 static void on_yielded(void *ctx, size_t index, const struct redis_value *v)
 {
     const struct yield *y = ctx;
@@ -180,7 +181,7 @@ static void on_yielded(void *ctx, size_t index, const struct redis_value *v)
 static void on_yield_done(void *ctx, enum status st)
 {
     struct yield *y = ctx;
-    (void)st; /* lost: the next round tells that the vote is ours still */
+    (void)st; /* if it was lost, the next round shows that we still have the vote */
     pool_give(&y->lock->pool, y);
 }
 
@@ -279,16 +280,16 @@ void line_go_on(struct redlock_wait *w, struct redlock_batch *batch)
         keep_none(p);
         break;
     case LINE_LOOK:
-    case LINE_CONFIRM: /* of a quorum that came too late to be relied on (lock.A7) */
+    case LINE_CONFIRM: /* a quorum that came too late to be relied on (lock.A7) */
         keep_votes(w, now_us);
         break;
     case LINE_SLEEP:
         keep_none(p);
         break;
     }
-    /* What was offered meanwhile may have been on its way before the round, so two that yield to
-     * each other by turns could go on for ever: it brings the next round at once, but not two in a
-     * row. */
+    /* An offer that arrived during the round may have been sent before it, so two clients that
+     * yield to each other in turn could go on forever. Therefore an offer brings the next round at
+     * once, but not twice in a row. */
     p->is_hasty = !p->is_hasty && line_is_to_confirm(p->offered, p->kept, lock->options.node_count);
     if (p->is_hasty) {
         wait_be_due(w);
@@ -328,7 +329,7 @@ static bool may_rely_on_all(const struct redlock_wait *w)
     return true;
 }
 
-/* The key and its lease as the part has them, under the same token. */
+/* Moves a part's key and lease into the batch, under the same token. */
 static void move_key(struct redlock_batch *b, size_t index, struct redlock_batch *part)
 {
     struct key *to = &b->keys[index];
@@ -364,7 +365,7 @@ struct redlock_batch *line_join_leases(struct redlock_wait *w)
     for (size_t i = 0; i < p->key; i++) {
         move_key(b, i, p->held[i]);
     }
-    p->key = 0; /* they are the batch's */
+    p->key = 0; /* they belong to the batch now */
     keeper_add(b);
     return b;
 }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the nodes answer to a round in line: votes, owners, and when to look again. */
+ * The nodes' answers to a round in line: votes, owners, and when to ask again. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "redlock/core/wait.h"
 
-#define LOOK_LATE_US (5 * US_PER_MS) /* after the end of what it waits for */
-#define LOOK_RANK_MAX 32             /* those behind do not look for a head that may be dead */
+#define LOOK_LATE_US (5 * US_PER_MS) /* added to the end of what it waits for */
+#define LOOK_RANK_MAX 32 /* waiters further behind do not check whether the head is dead */
 #define REST_MAX_MS INT64_C(86400000)
 #define LINE_REFUSED_US (60 * US_PER_S)
 #define GAP_MAX_MS 1000
-#define GAP_LOOK_US (25 * US_PER_MS) /* in a gap the first in line looks whether anybody came */
+/* during a gap the first in line checks whether another client has taken the key */
+#define GAP_LOOK_US (25 * US_PER_MS)
 
-/* How often a foreign owner is asked for, as nobody tells of its release: the less often, the
- * longer it has the key. */
+/* How often to ask while a foreign client owns the key, since its release is not announced: less
+ * often the longer it has the key. */
 #define POLL_MIN_US (3 * US_PER_MS)
 #define POLL_MAX_US (250 * US_PER_MS)
 
-/* {1, canary, gap} or {0, canary, owner, rest, rank}. */
+/* Checks the form: {1, canary, gap} or {0, canary, owner, rest, rank}. */
 static bool is_answer(const struct redis_value *v)
 {
     if (v->type != REDIS_ARRAY || v->len < 3 || v->items[0]->type != REDIS_INTEGER) {
@@ -35,7 +36,7 @@ void line_look_not_later(struct place *p, int64_t at_us)
     p->look_us = at_us < p->look_us ? at_us : p->look_us;
 }
 
-/* Nobody tells of a foreign owner's release, so the first in line asks. */
+/* Plans the next poll of the first in line, since a foreign owner's release is not announced. */
 static void plan_poll(struct redlock_wait *w, const struct redis_value *owner, int64_t now_us)
 {
     struct place *p = &w->place;
@@ -48,13 +49,15 @@ static void plan_poll(struct redlock_wait *w, const struct redis_value *owner, i
     line_look_not_later(p, now_us + pause_us / 2 + rand_below(&w->lock->rand, pause_us));
 }
 
-/* Where does the line stand here? `rest_ms`: until the owner's key ends, or the line is back. */
+/* Plans when to ask again, from the state of the line. `rest_ms`: time until the owner's key ends,
+ * or until the line is back. */
 static void plan_look(struct redlock_wait *w, const struct redis_value *owner, enum line_owner kind,
                       int64_t rest_ms, int64_t rank)
 {
     struct place *p = &w->place;
     int64_t now_us = clock_boot_us();
-    /* An offer that is seen again may be that of a dead client, and so may be those before us. */
+    /* An offer that is still there in a second round may be that of a dead client, and so may be
+     * those before us. */
     bool is_old_offer = p->asked != NULL && rest_ms * US_PER_MS <= line_offer_us(w->lock);
     if (rank == 0 && kind == LINE_FOREIGN) {
         plan_poll(w, owner, now_us);
@@ -132,10 +135,10 @@ bool line_take_answer(struct redlock_batch *b, size_t node, const struct redis_v
         take_refusal(b, node, v);
         return true;
     }
-    b->keys[0].ok_nodes |= (uint16_t)(1U << node); /* counted with the canary */
+    b->keys[0].ok_nodes |= (uint16_t)(1U << node); /* counted together with the canary */
     if (b->entrant != NULL) {
         b->entrant->place.views[node].owner = is_alive ? LINE_MINE : LINE_SILENT;
-        b->entrant->place.offered &= ~(1U << node); /* that is what it confirms */
+        b->entrant->place.offered &= ~(1U << node); /* this vote confirms the offer */
     }
     b->is_foreign_near = b->is_foreign_near || v->items[2]->integer != 0;
     if (v->items[2]->integer > 0) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lua that the scripts about lines share; no other file than theirs includes it. */
+ * Lua code that the scripts for lines share; only their files include it. */
 #ifndef CLAIMD_REDLOCK_CORE_LINE_LUA_H
 #define CLAIMD_REDLOCK_CORE_LINE_LUA_H
 
-/* A client that knows no line leaves no trace while the key is never free. So after these turns one
- * release makes a gap; sooner where such a client was seen (lock.L8). */
+/* A client that does not use the line leaves no trace while the key is never free. So after this
+ * time of turns one release makes a gap; sooner if such a client was seen (lock.L8). */
 #define LINE_LUA_TURNS_MS "10000"
 #define LINE_LUA_GAP_MS "250"
 
-/* What the scripts share. head() is the first in line whose client lives; it removes the dead ones
- * before it. */
+/* The shared functions. head() returns the first in line whose client is alive; it removes dead
+ * ones before it. */
 #define LINE_LUA                                                                  \
     "local function now_ms()\n"                                                   \
     "  local t = redis.call('TIME')\n"                                            \

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * May our user stand in line on a node? Asked once per connection, by commands that change nothing:
- * a missing right is reported when a client is opened, not when it first waits (lock.L9). */
+ * Finds out whether our user may join lines on a node. It does so once per connection, by commands
+ * that change nothing, so that a missing right is reported when a client is opened, not when it
+ * first waits (lock.L9). */
 #include "redlock/core/core.h"
 
 #include <stdio.h>
 
-#define NOBODY "~" /* in no line: tokens are longer */
+#define NOBODY "~" /* is in no line: tokens are longer */
 
-/* Those that the scripts run. The line is that of the empty key, which nobody can lock. */
+/* The commands that the scripts run. The line is that of the empty key, which can't be locked. */
 static const char *const commands[][6] = {
     {"EXISTS", "line:"},        {"ZADD", "line:", "XX", "0", NOBODY},
     {"ZREM", "line:", NOBODY},  {"ZRANGE", "line:", "0", "0"},
     {"ZRANK", "line:", NOBODY}, {"ZSCORE", "line:", NOBODY},
     {"PUBLISH", "to:", ""},
 };
-#define PUBLISH (ARRAY_COUNT(commands) - 1) /* without it, turns are only found later (lock.L7) */
+/* without PUBLISH, offers are only found later (lock.L7) */
+#define PUBLISH (ARRAY_COUNT(commands) - 1)
 
 static void on_reply(void *ctx, size_t index, const struct redis_value *v)
 {
@@ -58,5 +60,5 @@ void line_ask_rights(struct node_slot *n)
                                           .on_reply = on_reply,
                                           .ctx = n};
     enum status st = redis_node_send(n->redis, &request, NULL);
-    (void)st; /* the first round in line would tell, too */
+    (void)st; /* the first round in line would detect it, too */
 }

@@ -10,7 +10,7 @@ const struct redis_script script_enter = {
     "local L, turns, foreign = P .. 'line:' .. K, P .. 'turns:' .. K, P .. 'foreign:' .. K\n"
     "local owner = redis.call('GET', K)\n"
     "local canary = redis.call('MGET', KEYS[2])[1]\n"
-    "local function is_waiter(value)\n" /* line_read_score() */
+    "local function is_waiter(value)\n" /* as line_read_score() does */
     "  local mark = string.sub(value, 28, 28)\n"
     "  return string.sub(value, 13, 13) == '~' and #value >= 27 and #value <= 92\n"
     "    and (mark == '' or mark == '|')\n"
@@ -44,9 +44,9 @@ const struct redis_script script_enter = {
     "  local first = head(P, L)\n"
     "  local since = redis.call('GET', foreign)\n"
     "  local length = " LINE_LUA_TURNS_MS "\n"
-    "  if since == '-1' then\n" /* nobody came into the gap */
+    "  if since == '-1' then\n" /* no client came into the gap */
     "    redis.call('DEL', foreign)\n"
-    "  elseif since and since ~= '0' then\n" /* turns as long as they had it */
+    "  elseif since and since ~= '0' then\n" /* turns as long as they had the key */
     "    length = math.max(20, math.min(500, now_ms() - tonumber(since)))\n"
     "    redis.call('SET', foreign, '0', 'PX', 60000)\n"
     "  end\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds for all lines of a client: may it stand in line, scores, how long an offer and a
+ * The state of all lines of a client: whether it may join lines, scores, how long an offer and a
  * moment are; and the keys that others wanted a moment ago. */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -8,7 +8,7 @@
 
 #define LOOK_MIN_US (2 * US_PER_MS)
 
-/* An offer lasts as long as so many of the slowest rounds, within bounds (lock.L2). */
+/* An offer lasts as long as this many of the slowest rounds, within bounds (lock.L2). */
 #define OFFER_ROUNDS 20
 #define OFFER_MIN_US (100 * US_PER_MS)
 #define OFFER_MAX_US US_PER_S
@@ -31,7 +31,8 @@ bool line_is_usable(const struct redlock_async *lock)
 
 /* ---- scores and tokens ---- */
 
-/* The nodes' median clock, which all clients share; a step of one node's clock does not move it. */
+/* Returns the median of the nodes' clocks, which all clients share; a step of one node's clock does
+ * not move it. */
 static int64_t shared_clock_us(const struct redlock_async *lock)
 {
     int64_t sorted_us[REDLOCK_NODES_MAX];
@@ -45,18 +46,18 @@ static int64_t shared_clock_us(const struct redlock_async *lock)
     return clock_wall_us() + (count > 0 ? sorted_us[count / 2] : 0);
 }
 
-/* Its time of arrival, and higher than that of each earlier waiter of this client. */
+/* The time of arrival, but higher than that of each earlier waiter of this client. */
 int64_t line_draw_score(struct redlock_async *lock)
 {
     int64_t now_us = shared_clock_us(lock);
     lock->last_score = now_us > lock->last_score ? now_us : lock->last_score + 1;
-    if (lock->last_score > LINE_SCORE_MAX) { /* a clock that is centuries ahead */
+    if (lock->last_score > LINE_SCORE_MAX) { /* some clock is centuries ahead */
         lock->last_score = LINE_SCORE_MAX;
     }
     return lock->last_score;
 }
 
-/* ---- how long ---- */
+/* ---- durations ---- */
 
 int64_t line_between(int64_t us, int64_t min_us, int64_t max_us)
 {

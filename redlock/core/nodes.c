@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nodes of a lock object: which server is there, whether it may vote, when it is in
+ * The nodes of a lock object: which server runs there, whether it may vote, whether it is in
  * quarantine. */
 #include "base/bug.h"
 #include "base/clock.h"
@@ -14,13 +14,14 @@
 #include <stdio.h>
 #include <strings.h>
 
-#define VERSION_MIN 70000 /* frozen time in scripts (lock.N6), several sections in one INFO */
+/* needed for frozen time in scripts (lock.N6) and several sections in one INFO */
+#define VERSION_MIN 70000
 
 #define CONNECT_TIMEOUTS 5 /* × τ */
 #define CHECK_EVERY_MAX_US (10 * US_PER_S)
 
-#define PAUSE_OF_CONFIG_US (5 * US_PER_S) /* somebody must act first */
-#define PAUSE_OF_NODE_US US_PER_S /* twice as long each time, up to that of the configuration */
+#define PAUSE_OF_CONFIG_US (5 * US_PER_S) /* an operator must act first */
+#define PAUSE_OF_NODE_US US_PER_S         /* doubled each time, up to PAUSE_OF_CONFIG_US */
 #define PAUSE_FORGOTTEN_US (10 * US_PER_S)
 
 static void tell(struct node_slot *n, enum redlock_event_kind event, const char *why)
@@ -31,7 +32,7 @@ static void tell(struct node_slot *n, enum redlock_event_kind event, const char 
     }
 }
 
-/* "host:port: text" */
+/* Writes "host:port: text". */
 static void put_why(const struct node_slot *n, char *ret_why, const char *text)
 {
     char name[REDIS_ENDPOINT_TEXT_SIZE];
@@ -63,7 +64,7 @@ static enum status judge(const struct node_slot *n, const struct redis_server_in
     if (same != NULL) {
         char name[REDIS_ENDPOINT_TEXT_SIZE];
         redis_endpoint_text(redis_node_endpoint(same->redis), name, sizeof name);
-        redis_node_doubt(same->redis); /* it may be the one whose name has moved */
+        redis_node_doubt(same->redis); /* that server may have moved to our node's name */
         return err_fail(err, STATUS_CONFLICT,
                         "the same server as node %s: name each server once, under one address",
                         name);
@@ -101,7 +102,8 @@ static int64_t memory_for(const struct redlock_async *lock, int64_t ttl_us)
     return ttl_us + lease_drift_us(ttl_us, lock->options.drift_ppm);
 }
 
-/* T_max + D, by what all clients have told the nodes (lock.N10). */
+/* Returns T_max + D, where T_max includes what other clients have stored on the nodes
+ * (lock.N10). */
 static int64_t memory_us(const struct redlock_async *lock)
 {
     int64_t ttl_us = lock->options.ttl_max_us;
@@ -111,7 +113,7 @@ static int64_t memory_us(const struct redlock_async *lock)
     return memory_for(lock, ttl_us);
 }
 
-/* No vote until then; a longer one stands. */
+/* Suspends the node's vote until then; a longer quarantine stands. */
 static void quarantine(struct node_slot *n, int64_t until_us, const char *why)
 {
     if (until_us > n->quarantine_until_us) {
@@ -122,7 +124,7 @@ static void quarantine(struct node_slot *n, int64_t until_us, const char *why)
     core_wake_at(n->lock, n->quarantine_until_us);
 }
 
-/* It may have forgotten locks that were there before `since_us`. */
+/* Quarantines the node because it may have forgotten locks that were there before `since_us`. */
 static void quarantine_since(struct node_slot *n, int64_t since_us, int64_t now_us, const char *why)
 {
     int64_t until_us = since_us + memory_us(n->lock);
@@ -132,10 +134,10 @@ static void quarantine_since(struct node_slot *n, int64_t since_us, int64_t now_
     }
 }
 
-/* N1: a server that lost its memory may have forgotten locks that are still relied on, so it has no
- * vote until all of those have ended. Its start is not earlier than now − uptime − 1 s, and not
- * later than now − uptime: the later one counts. Uptimes are of its wall clock, which may have
- * stepped; it did not start before its predecessor was seen to go. */
+/* N1: a server that lost its memory may have forgotten locks on which clients still rely, so it has
+ * no vote until all of those have ended. It started between now − uptime − 1 s and now − uptime:
+ * the later time counts. The uptime depends on its wall clock, which may have stepped; but it can't
+ * have started before we lost the connection to its predecessor. */
 static void quarantine_fresh(struct node_slot *n, const struct redis_server_info *info,
                              int64_t now_us)
 {
@@ -176,9 +178,9 @@ void node_forgot(struct node_slot *n)
     canary_ask(n);
 }
 
-/* A server that is older than its canary has lost an earlier one, or is used for the first time:
- * then a client with longer locks that comes later is no reason to distrust it, so our own T_max
- * counts. */
+/* True for a server that is older than its canary: it has lost an earlier canary, or is used for
+ * the first time. In the latter case a client that comes later with longer locks should not
+ * distrust it, so our own T_max is the limit. */
 static bool may_have_lost_one(const struct node_slot *n, int64_t age_us)
 {
     int64_t memory = memory_for(n->lock, n->lock->options.ttl_max_us);
@@ -207,9 +209,10 @@ void node_known(struct node_slot *n, bool is_another, int64_t age_us)
     line_ask_rights(n);
 }
 
-/* Locks are longer than we knew: is a node's memory too short for them? What it lost long ago is
- * looked at when we are new. Later, only what it lost while we may not have been told yet: a client
- * that comes with a longer ttl than all others before is no reason to stop them. */
+/* Checks, since locks are longer than we knew, whether a node's memory is too short for them. A new
+ * client considers losses of any age. Later, only losses that are so recent that we may not have
+ * known of the longer ttl yet: a client with a longer ttl than all before must not stop the
+ * others. */
 void node_said_ttl_max(struct node_slot *n, int64_t ttl_max_us)
 {
     struct redlock_async *lock = n->lock;
@@ -235,7 +238,8 @@ void node_said_ttl_max(struct node_slot *n, int64_t ttl_max_us)
     }
 }
 
-/* What evicts keys, or copied those of another, may have forgotten locks as by a restart. */
+/* A server that evicts keys, or copied those of another server, may have forgotten locks as after a
+ * restart. */
 static enum status admit(struct node_slot *n, const struct redis_server_info *info, struct err *err)
 {
     enum status st = judge(n, info, err);
@@ -263,7 +267,7 @@ static void take_server(struct node_slot *n, const struct redis_server_info *inf
     }
 }
 
-/* ---- a node that is up may become one that would be refused: N3, N5 ---- */
+/* ---- checks of a node that is up, which may have to be refused by now: N3, N5 ---- */
 
 static void check_later(struct node_slot *n, int64_t now_us)
 {
@@ -282,7 +286,7 @@ static void on_checked(void *ctx, size_t index, const struct redis_value *v)
         return;
     }
     if (v->type != REDIS_STRING || redis_info_parse(v->text, v->len, &now, NULL) != STATUS_OK) {
-        return; /* in trouble, or not told any more: who asks for locks will see */
+        return; /* in trouble, or no longer permitted: acquisitions will find out */
     }
     n->check_took_us = clock_boot_us() - n->check_sent_us;
     n->info.memory_bytes = now.memory_bytes;
@@ -316,7 +320,7 @@ static void check(struct node_slot *n, int64_t now_us)
         n->check_sent_us = now_us;
         st = redis_node_send(n->redis, &request, NULL);
     }
-    (void)st; /* no memory for it: at the next check */
+    (void)st; /* no memory: the next check repeats it */
 }
 
 static enum status on_up(void *ctx, struct redis_node *redis, const struct redis_server_info *info,
@@ -392,8 +396,8 @@ enum status nodes_parse(const struct redlock_node *nodes, size_t count,
 static enum status make_tls(struct redlock_async *lock, const struct redis_endpoint *endpoints,
                             struct err *err)
 {
-    const struct redlock_tls *o = TAKE(lock->options.tls); /* its texts are the caller's */
-    const struct redis_endpoint *first = NULL;             /* with TLS */
+    const struct redlock_tls *o = TAKE(lock->options.tls); /* the caller owns its texts */
+    const struct redis_endpoint *first = NULL;             /* first node with TLS */
     for (size_t i = lock->options.node_count; i > 0; i--) {
         first = endpoints[i - 1].is_tls ? &endpoints[i - 1] : first;
     }
@@ -424,7 +428,7 @@ enum status nodes_open(struct redlock_async *lock, const struct redis_endpoint *
             .loop = lock->options.loop,
             .endpoint = endpoints[i],
             .tls = lock->tls,
-            /* Not in anybody's way, so it may take longer than a vote may. */
+            /* It delays nothing else, so it may take longer than a vote. */
             .connect_timeout_us = lock->options.node_timeout_us * CONNECT_TIMEOUTS,
             .scripts = scripts_all,
             .script_count = lock->options.no_line ? SCRIPTS_WITHOUT_LINES : SCRIPTS_COUNT,
@@ -450,7 +454,8 @@ bool node_may_vote(const struct node_slot *n)
     return n->redis != NULL && redis_node_is_up(n->redis) && n->is_known && !n->is_quarantined;
 }
 
-/* One that refuses again as soon as it may vote is in the same trouble still. */
+/* A node that refuses again as soon as it may vote is still in the same trouble: the pause
+ * doubles. */
 static int64_t next_pause_us(const struct node_slot *n, enum redis_error_class class,
                              int64_t now_us)
 {

@@ -4,7 +4,8 @@
 #define NS_PER_US INT64_C(1000)
 #define VOTES_SIZE (2 * REDLOCK_NODES_MAX + 2)
 
-/* As docs/reliability.md has them: 1 ours, 0 refused or gone, 2 abstained, failed or not asked. */
+/* Formats votes as in docs/reliability.md: 1 ours, 0 refused or gone, 2 abstained, failed or not
+ * asked. */
 static void votes_text(size_t nodes, unsigned yes, unsigned no, char ret_text[VOTES_SIZE])
 {
     size_t len = 0;

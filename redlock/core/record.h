@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the recorder is told of locks (base/recorder.h); nothing while it is off. */
+ * Records the life of locks for the recorder (base/recorder.h); does nothing while that is off. */
 #ifndef CLAIMD_REDLOCK_CORE_RECORD_H
 #define CLAIMD_REDLOCK_CORE_RECORD_H
 
@@ -10,11 +10,11 @@
 void record_acquire(const struct redlock_batch *b);
 void record_acquired(const struct redlock_batch *b, size_t index);
 void record_extend(const struct redlock_batch *b, size_t index);
-/* The masks have a bit per node that answered so in this round. */
+/* The masks have a bit for each node that gave this answer in the round. */
 void record_extended(const struct redlock_batch *b, size_t index, enum extend_verdict verdict,
                      unsigned confirmed, unsigned denied, unsigned failed);
 void record_release(const struct redlock_batch *b, size_t index);
-/* A copy of ours that a release did not find. */
+/* Records that a release did not find our value on a node. */
 void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others);
 
 #endif

@@ -6,12 +6,12 @@
 
 #include <assert.h>
 
-/* Of keys whose release some node has not acknowledged; past it the oldest are left to their
- * ttl. */
+/* Bound of the keys whose release some node has not acknowledged; beyond it the oldest are left to
+ * their ttl. */
 #define KEYS_WAITING_MAX 65536
 
-/* So many keys of one batch go without those of others: one token for all of them is less than a
- * token for each, by more than a script of their own costs. */
+/* A batch with this many keys is released separately: one token for all of them saves more than a
+ * script of its own costs, compared with a token for each key. */
 #define ALONE_FROM 32
 
 static void give_up(struct release *r)
@@ -29,7 +29,7 @@ static void append(struct redlock_async *lock, struct release *r)
     lock->release_keys += r->count;
 }
 
-/* Nobody needs it any more: every node has acknowledged it or was given up. */
+/* Frees a release that every node has acknowledged or that was given up. */
 static void free_if_over(struct redlock_async *lock, struct release *r)
 {
     if (r->to_send != 0 || r->in_flight != 0 || r->has_tellers) {
@@ -44,7 +44,7 @@ static void free_if_over(struct redlock_async *lock, struct release *r)
     pool_give(&lock->pool, r);
 }
 
-/* ---- telling how it went ---- */
+/* ---- reporting the outcome ---- */
 
 static void tell(struct key *k, unsigned asked)
 {
@@ -60,7 +60,7 @@ static void tell(struct key *k, unsigned asked)
     }
 }
 
-/* Every node has answered once or failed to. */
+/* Calls back once every node has answered or failed to. */
 static void tell_all(struct release *r)
 {
     if (!r->has_tellers || r->in_flight != 0) {
@@ -89,7 +89,7 @@ void release_tell(struct redlock_async *lock)
 
 /* ---- sending ---- */
 
-/* What a node has not got is tried again then, and when the node comes up. */
+/* Schedules another try for nodes that have not got it; a node that comes up gets it at once. */
 static void retry_later(struct redlock_async *lock)
 {
     if (lock->release_wake_us == 0) {
@@ -98,7 +98,8 @@ static void retry_later(struct redlock_async *lock)
     }
 }
 
-/* A SET that an earlier connection has left in the node's buffers would land behind the release. */
+/* True if a SET that an earlier connection left in the node's buffers could be executed after the
+ * release. */
 static bool may_set_follow(const struct release *r, size_t node)
 {
     const struct node_slot *n = &r->lock->nodes[node];
@@ -192,8 +193,8 @@ static void add_keys(struct release *r, struct redlock_batch *b)
     }
 }
 
-/* The batches from `list` up to `end`, which have `count` keys for the same nodes. False = there is
- * no memory for it. */
+/* Releases the batches from `list` up to `end`, which have `count` keys for the same nodes. Returns
+ * false if memory runs out. */
 static bool release_group(struct redlock_async *lock, struct redlock_batch *list,
                           const struct redlock_batch *end, size_t count)
 {
@@ -219,7 +220,7 @@ static bool release_group(struct redlock_async *lock, struct redlock_batch *list
     if (r->to_send != 0) {
         retry_later(lock);
     }
-    if (r->in_flight == 0) { /* from the loop, not from here */
+    if (r->in_flight == 0) { /* called back from the loop, not from inside this call */
         lock->has_untold = true;
         core_soon(lock);
     }
@@ -227,7 +228,7 @@ static bool release_group(struct redlock_async *lock, struct redlock_batch *list
     return true;
 }
 
-/* Without memory they wait where they are. */
+/* Keeps the batches in the list if memory runs out. */
 static void put_off(struct redlock_async *lock, struct redlock_batch *list)
 {
     assert(lock->releasing == NULL);
@@ -235,8 +236,8 @@ static void put_off(struct redlock_async *lock, struct redlock_batch *list)
     retry_later(lock);
 }
 
-/* What a batch has on a node that refuses its script ends by its ttl; the keys of others are not to
- * share that. */
+/* True if the two may share a script. If a node refuses a script because of one batch, its keys end
+ * by their ttl there; keys of other batches must not share that. */
 static bool may_join(const struct redlock_batch *first, const struct redlock_batch *b)
 {
     return b->written == first->written && !first->is_forbidden && !b->is_forbidden &&
@@ -298,7 +299,7 @@ void redlock_batch_drop(struct redlock_batch *batch, size_t index)
     batch_key_leaves(batch, index, KEY_GONE);
 }
 
-/* ---- as time goes by ---- */
+/* ---- timer, nodes that come up ---- */
 
 void release_node_up(struct redlock_async *lock, size_t node)
 {
@@ -324,7 +325,7 @@ int64_t release_tick(struct redlock_async *lock, int64_t now_us)
         is_any_left = is_any_left || r->to_send != 0;
         free_if_over(lock, r);
     }
-    if (lock->releasing != NULL) { /* there was no memory for them */
+    if (lock->releasing != NULL) { /* memory had run out for them */
         core_soon(lock);
     }
     lock->release_wake_us = is_any_left ? now_us + lock->options.node_timeout_us : 0;
@@ -340,7 +341,7 @@ uint64_t release_oldest_in_flight(const struct redlock_async *lock)
     return r != NULL ? r->seq : UINT64_MAX;
 }
 
-/* Keys for whose release there was never any memory. */
+/* Drops keys for whose release there never was enough memory. */
 static void forget_unsent(struct redlock_async *lock)
 {
     struct redlock_batch *list = TAKE(lock->releasing);
@@ -359,12 +360,12 @@ static void forget_unsent(struct redlock_async *lock)
 
 void release_free_all(struct redlock_async *lock)
 {
-    release_send_all(lock); /* what was given back while the connections went */
+    release_send_all(lock); /* what was released while the connections were closed */
     forget_unsent(lock);
     while (lock->releases != NULL) {
         struct release *r = lock->releases;
         give_up(r);
-        r->in_flight = 0; /* the connections are closed: no callback comes any more */
+        r->in_flight = 0; /* the connections are closed: no reply comes any more */
         tell_all(r);
         free_if_over(lock, r);
     }

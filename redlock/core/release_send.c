@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A release to one node: by its own compare-and-delete commands where it has them (lock.C9), else
- * by a script. A client that may wait needs the script that hands over to the first in line. */
+ * Sends a release to one node: by the server's own compare-and-delete commands if it has them
+ * (lock.C9), otherwise by a script. A client that may wait needs the script that hands over to the
+ * first in line. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "redlock/core/line_scripts.h"
@@ -9,7 +10,7 @@
 #include "redlock/core/release.h"
 #include "redlock/core/scripts.h"
 
-#define LEAVE_ARGS 4 /* before the values */
+#define LEAVE_ARGS 4 /* arguments before the values */
 
 static struct redis_arg key_arg(const struct release_item *item)
 {
@@ -26,10 +27,11 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
     struct redlock_counters *c = &r->lock->counters;
     struct key *k = release_key(item);
     if (((unsigned)item->counted >> node & 1U) != 0) {
-        return; /* in an earlier try, whose last replies were lost */
+        return; /* counted in an earlier try, whose last replies were lost */
     }
     item->counted |= (uint16_t)(1U << node);
-    bool was_stolen = ((unsigned)k->stolen_nodes >> node & 1U) != 0; /* whoever has it by now */
+    /* regardless of its present holder */
+    bool was_stolen = ((unsigned)k->stolen_nodes >> node & 1U) != 0;
     if (was_stolen && found == FOUND_MISSING) {
         found = FOUND_OTHERS;
     }
@@ -46,14 +48,14 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         k->missing++;
         break;
     case FOUND_OTHERS:
-        c->stolen += !was_stolen; /* else a round has counted it */
+        c->stolen += !was_stolen; /* otherwise a round has counted it */
         k->stolen++;
         break;
     }
 }
 
-/* A key that we relied on and that another owner holds on a node that had given it to us: two
- * owners at once. On nodes that had not, it is a contender's failed attempt. */
+/* True if another owner holds a key that we relied on, on a node that had given it to us: two
+ * owners at once. On a node that had not, it is only a contender's failed attempt. */
 static bool would_be_safety_event(const struct release *r, size_t node,
                                   const struct release_item *item)
 {
@@ -64,7 +66,8 @@ static bool would_be_safety_event(const struct release *r, size_t node,
 
 /* ---- by script ---- */
 
-/* From 1 on, negative for those that are missing; what is no such number is out of bounds. */
+/* Converts a number counted from 1, negative for missing keys, to an index; anything else gives an
+ * index that is out of bounds. */
 static uint64_t item_at(const struct redis_value *number)
 {
     if (number->type != REDIS_INTEGER) {
@@ -73,13 +76,14 @@ static uint64_t item_at(const struct redis_value *number)
     return number->integer > 0 ? (uint64_t)number->integer - 1 : ~(uint64_t)number->integer;
 }
 
-/* Where the numbers of the others begin. */
+/* Returns the index where the numbers of keys that were not ours begin. */
 static size_t others_at(const struct release_part *part)
 {
     return part->hands_over ? 2 : 1;
 }
 
-/* How many were ours and, of these, handed over; and the others: together all of them. */
+/* Checks the form: how many keys were ours and, of these, how many were handed over; then the
+ * others. Together they must be all keys. */
 static bool is_answer(const struct release_part *part, const struct redis_value *v)
 {
     const struct release *r = part->release;
@@ -109,7 +113,7 @@ static void on_script_reply(void *ctx, size_t index, const struct redis_value *v
     (void)index;
     if (!is_answer(part, v)) {
         struct node_slot *n = &r->lock->nodes[part->node];
-        part->has_failed = true; /* it is sent again */
+        part->has_failed = true; /* it will be sent again */
         if (!part->hands_over || !line_note_refused(n, v)) {
             node_note_error(n, v);
         }
@@ -124,7 +128,7 @@ static void on_script_reply(void *ctx, size_t index, const struct redis_value *v
         note(r, part->node, item, is_others ? FOUND_OTHERS : FOUND_MISSING);
     }
     for (size_t i = 0; i < r->count; i++) {
-        note(r, part->node, &r->items[i], FOUND_OURS); /* but for those counted already */
+        note(r, part->node, &r->items[i], FOUND_OURS); /* except those that are counted already */
     }
 }
 
@@ -134,7 +138,7 @@ static void on_script_done(void *ctx, enum status st)
     release_part_over(part, st == STATUS_OK && !part->has_failed);
 }
 
-/* So many nodes said that the line has had its turns. */
+/* Returns the length of the gap if a quorum of nodes said that the line has had its turns. */
 static int gap_ms(const struct release *r)
 {
     const struct redlock_batch *b = r->items[0].batch;
@@ -161,7 +165,7 @@ static bool send_script(struct release *r, size_t node)
         args[arg_count++] = redis_word(node == r->teller ? "1" : "0");
         keys[key_count++] = redis_bytes(lock->any_key, lock->prefix_len + ANY_WORD_LEN);
     }
-    size_t value_count = 1; /* if it is the same for all */
+    size_t value_count = 1; /* one value if it is the same for all */
     for (size_t i = 0; i < r->count; i++) {
         const struct redlock_batch *b = r->items[i].batch;
         keys[i] = key_arg(&r->items[i]);
@@ -180,7 +184,7 @@ static bool send_script(struct release *r, size_t node)
     return redis_node_call(lock->nodes[node].redis, &call, NULL) == STATUS_OK;
 }
 
-/* ---- by the server's own commands ---- */
+/* ---- by the server's native commands ---- */
 
 static bool send_wire(struct release_part *part, size_t reply_count, int64_t timeout_us,
                       redis_reply_cb *on_reply, redis_done_cb *on_done)
@@ -214,13 +218,14 @@ static void on_owners_done(void *ctx, enum status st)
     struct release *r = part->release;
     (void)st;
     for (size_t i = 0; i < r->count; i++) {
-        note(r, part->node, &r->items[i], FOUND_MISSING); /* but for those counted already */
+        /* except those that are counted already */
+        note(r, part->node, &r->items[i], FOUND_MISSING);
     }
     release_part_over(part, true);
 }
 
-/* Whose are those that we relied on and that were not ours any more? One more round trip that is
- * hardly ever made. */
+/* Asks for the owners of keys on which we relied and that were no longer ours. This extra round
+ * trip is hardly ever needed. */
 static bool ask_owners(struct release_part *part)
 {
     struct release *r = part->release;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One round of extending: ≤ 128 keys of any batches, one script per node, all nodes at once
- * (lock.W3). Each reply moves the key's votes; a round that has its quorum also gives the key back
- * to nodes that have lost it (lock.E6). */
+ * One extension round: ≤ 128 keys of any batches, one script per node, all nodes at once (lock.W3).
+ * Each reply updates the keys' votes; a round that has its quorum also restores the key on nodes
+ * that have lost it (lock.E6). */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "redlock/core/core.h"
@@ -13,9 +13,9 @@ struct member {
     struct redlock_batch *batch;
     uint16_t index;
     uint16_t confirmed; /* bits per node */
-    uint16_t denied;    /* missing, or another owner's */
+    uint16_t denied;    /* the key is missing, or another owner has it */
     uint16_t failed;
-    uint16_t missing; /* to be healed */
+    uint16_t missing; /* nodes on which the key is missing, to be healed */
     bool is_settled;
     bool is_confirmed; /* by a quorum, in this round */
 };
@@ -23,18 +23,18 @@ struct member {
 struct round_part { /* the context of one node's request */
     struct round *round;
     size_t node;
-    bool is_witnessed; /* the canary was there (lock.N9) */
+    bool is_witnessed; /* the canary was still there (lock.N9) */
 };
 
 struct round {
-    struct round *prev; /* all that are under way */
+    struct round *prev; /* list of all rounds in flight */
     struct round *next;
     struct redlock_async *lock;
-    struct extend_call *call; /* who asked for it; NULL = the keeper */
+    struct extend_call *call; /* the call that asked for it; NULL = the keeper */
     int64_t t0_us;
     size_t outstanding;
     size_t count;
-    uint16_t missing; /* of any member */
+    uint16_t missing; /* nodes on which some member is missing */
     struct round_part parts[REDLOCK_NODES_MAX];
     struct member members[EXTEND_KEYS_MAX];
 };
@@ -93,7 +93,7 @@ struct healed {
     size_t index;
 };
 
-struct heal { /* the context of one request of SETs to one node */
+struct heal { /* the context of one request with SETs to one node */
     struct redlock_async *lock;
     size_t node;
     size_t count;
@@ -104,21 +104,22 @@ static void on_heal_reply(void *ctx, size_t index, const struct redis_value *v)
 {
     struct heal *heal = ctx;
     (void)index;
-    heal->lock->counters.healed += v->type == REDIS_STATUS; /* it counts from the next round on */
+    /* the copy counts from the next round on */
+    heal->lock->counters.healed += v->type == REDIS_STATUS;
     node_note_error(&heal->lock->nodes[heal->node], v);
 }
 
 static void on_heal_done(void *ctx, enum status st)
 {
     struct heal *heal = ctx;
-    (void)st; /* the next round shows */
+    (void)st; /* the next round shows the result */
     for (size_t i = 0; i < heal->count; i++) {
         batch_unref(heal->keys[i].batch);
     }
     free(heal);
 }
 
-/* W6: nothing is written for a key that is being given back. */
+/* W6: nothing is written for a key that is being released. */
 static bool is_healable(const struct member *m, size_t node)
 {
     const struct key *k = &m->batch->keys[m->index];
@@ -147,12 +148,12 @@ static void heal_send(struct heal *heal)
                                           .ctx = heal};
     if (heal->count == 0 ||
         redis_node_send(lock->nodes[heal->node].redis, &request, NULL) != STATUS_OK) {
-        free(heal); /* no copy there until the next round */
+        free(heal); /* the node has no copy until the next round */
         return;
     }
     for (size_t i = 0; i < heal->count; i++) {
         batch_ref(heal->keys[i].batch);
-        heal->keys[i].batch->written |= 1U << heal->node; /* a release goes there as well */
+        heal->keys[i].batch->written |= 1U << heal->node; /* a release must reach this node, too */
     }
 }
 
@@ -206,7 +207,8 @@ static void heal_nodes(struct round *round)
 
 /* ---- votes and verdicts ---- */
 
-/* A node that had given us the key has another owner, and our lease has not ended (lock.R6). */
+/* Notes a theft: a node that had given us the key has another owner, although our lease has not
+ * ended (lock.R6). */
 static void note_theft(struct member *m, size_t node)
 {
     struct key *k = &m->batch->keys[m->index];
@@ -265,7 +267,7 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
     struct node_slot *n = &round->lock->nodes[part->node];
     if (v->type != REDIS_ARRAY || v->len != round->count + 1) {
         node_note_error(n, v);
-        return; /* of whatever kind: this node's part failed, the keeper goes on (lock.W5) */
+        return; /* any error: this node's part has failed, the keeper goes on (lock.W5) */
     }
     if (!canary_is_alive(n, v->items[round->count])) {
         return;
@@ -279,12 +281,13 @@ static void on_reply(void *ctx, size_t index, const struct redis_value *v)
     }
 }
 
-/* SET … IFEQ … GET answers with what is there: one command tells ours, another's and missing. */
+/* SET … IFEQ … GET replies with the former value, so one command distinguishes ours, another's and
+ * missing. */
 static void on_native_reply(void *ctx, size_t index, const struct redis_value *v)
 {
     struct round_part *part = ctx;
     struct round *round = part->round;
-    if (index == 0) { /* nothing of ours can come between it and the keys */
+    if (index == 0) { /* the canary; no other command of ours runs between it and the keys */
         part->is_witnessed = canary_take(&round->lock->nodes[part->node], v);
         return;
     }
@@ -305,7 +308,7 @@ static void on_native_reply(void *ctx, size_t index, const struct redis_value *v
     round->missing |= is_missing ? bit(part->node) : 0;
 }
 
-/* Of whom the node said nothing. */
+/* Counts a failure for all members on which the node gave no answer. */
 static void count_failure(struct round *round, size_t node)
 {
     for (size_t i = 0; i < round->count; i++) {
@@ -335,7 +338,8 @@ static void on_done(void *ctx, enum status st)
     }
 }
 
-/* A round may hold confirmations of a server that has forgotten them since (lock.N2). */
+/* Turns the node's confirmations into failures: the server may have forgotten them since
+ * (lock.N2). */
 void rounds_drop_votes(struct redlock_async *lock, size_t node)
 {
     for (struct round *round = lock->rounds; round != NULL; round = round->next) {
@@ -358,7 +362,7 @@ static bool send_script(struct round *round, size_t node, const struct redis_scr
     return redis_node_call(round->lock->nodes[node].redis, &call, NULL) == STATUS_OK;
 }
 
-/* E1, C9: by a server that compares itself. */
+/* E1, C9: for a server with native compare-and-set. */
 static bool send_native(struct round *round, size_t node, const struct redis_script_call *base)
 {
     struct redlock_async *lock = round->lock;
@@ -404,7 +408,8 @@ static void send_to(struct round *round, size_t node, const struct redis_script_
     }
 }
 
-/* To all nodes, the quarantined as well: what they still hold of ours is a vote that stands. */
+/* Sends the round to all nodes, even those in quarantine: a key of ours that such a node still
+ * holds is a valid vote. */
 void round_send(struct round *round)
 {
     struct redlock_async *lock = round->lock;
@@ -448,6 +453,6 @@ void rounds_settle(struct redlock_async *lock)
         }
         settle_decided(round);
         round_over(round);
-        round = lock->rounds; /* what was told of it may have begun others */
+        round = lock->rounds; /* the callbacks may have begun other rounds */
     }
 }

@@ -20,7 +20,7 @@ const struct redis_script script_extend = {
             "return reply\n",
 };
 
-/* Almost always every key is still ours: then they are deleted as they came. */
+/* Almost always every key is still ours; then KEYS is deleted as it is. */
 const struct redis_script script_release = {
     .name = "release",
     .body = "local count, token = #KEYS, #ARGV == 1 and ARGV[1]\n"

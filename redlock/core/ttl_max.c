@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * T_max, the longest ttl that any client uses, is agreed on the nodes (lock.N10): a key on each of
- * them has the greatest that was told. It ends a minute after the locks that it stands for, unless
- * their client tells it again. */
+ * T_max, the longest ttl that any client uses, is agreed on through the nodes (lock.N10): a key on
+ * each of them holds the greatest value that a client has sent. The key ends a minute after the
+ * locks that it covers, unless their client sends it again. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "redlock/core/core.h"
@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define RENEW_US (30 * US_PER_S) /* half of what it is kept for after the locks' end */
+#define RENEW_US (30 * US_PER_S) /* half of the time for which it is kept after the locks' end */
 
 static struct redis_arg key_arg(const struct redlock_async *lock)
 {
@@ -31,7 +31,7 @@ static void take(struct node_slot *n, int64_t ms)
     }
 }
 
-/* Where our user may not use the key, each client goes by its own T_max. */
+/* If our user may not use the key, each client only knows its own T_max. */
 static void on_reply(void *ctx, size_t index, const struct redis_value *v)
 {
     (void)index;
@@ -54,7 +54,8 @@ void ttl_max_ask(struct node_slot *n)
                                            .timeout_us = n->lock->options.node_timeout_us,
                                            .on_reply = on_reply,
                                            .ctx = n};
-    if (redis_node_call(n->redis, &call, NULL) == STATUS_OK) { /* else with the next check */
+    /* otherwise the next check does it */
+    if (redis_node_call(n->redis, &call, NULL) == STATUS_OK) {
         n->ttl_max_told_us = clock_boot_us();
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the nodes said about the keys of one batch. */
+ * The nodes' votes on the keys of one batch. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "redlock/core/core.h"
@@ -16,7 +16,7 @@ static void vote(struct redlock_batch *b, size_t index, size_t node, enum vote v
     tally_add(&k->tally, vote);
 }
 
-/* Another client's lock in the shape of a hash or the like is in our way all the same. */
+/* A lock of another client that is stored as a hash or the like is in our way all the same. */
 bool votes_is_other_type(const struct redis_value *v)
 {
     static const char word[] = "WRONGTYPE";
@@ -31,7 +31,8 @@ static void note_owner(struct key *k, const struct redis_value *v)
     k->owner = hash;
 }
 
-/* If most of the nodes that refused say the same label, it is the one that is left. */
+/* Keeps the label of a majority: if most of the refusing nodes name the same label, it is the one
+ * that remains. */
 static void note_holder(struct redlock_batch *b, size_t index, const struct redis_value *owner)
 {
     char label[REDLOCK_LABEL_LEN_MAX + 1];
@@ -57,7 +58,7 @@ void votes_refuse(struct redlock_batch *b, size_t index, size_t node,
 bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct redis_value *v)
 {
     if (v->type == REDIS_NIL || batch_is_own(b, v)) {
-        b->keys[index].ok_nodes |= (uint16_t)(1U << node); /* counted by votes_count() (lock.A11) */
+        b->keys[index].ok_nodes |= (uint16_t)(1U << node); /* votes_count() counts it (lock.A11) */
     } else if (v->type == REDIS_STRING || votes_is_other_type(v)) {
         votes_refuse(b, index, node, v);
     } else {
@@ -65,7 +66,7 @@ bool votes_take(struct redlock_batch *b, size_t index, size_t node, const struct
         bool is_forbidden = redis_error_class(v) == REDIS_ERROR_KEY;
         b->keys[index].forbidden_nodes |= (uint16_t)((unsigned)is_forbidden << node);
         b->is_forbidden = b->is_forbidden || is_forbidden;
-        return is_forbidden; /* says nothing about the node (lock.C8) */
+        return is_forbidden; /* a forbidden key says nothing about the node (lock.C8) */
     }
     return true;
 }
@@ -103,7 +104,7 @@ void votes_take_ttl(struct redlock_batch *b, size_t index, size_t node, const st
 {
     if (b->free_at_us != NULL && v->type == REDIS_INTEGER && v->integer != -1 &&
         v->integer < INT64_MAX / US_PER_MS / 2) {
-        int64_t rest_ms = v->integer > 0 ? v->integer : 0; /* −2: it is gone by now */
+        int64_t rest_ms = v->integer > 0 ? v->integer : 0; /* −2: the key is gone by now */
         b->free_at_us[index * b->lock->options.node_count + node] =
             clock_boot_us() + rest_ms * US_PER_MS;
     }
@@ -138,7 +139,8 @@ enum redlock_vote redlock_batch_vote(const struct redlock_batch *batch, size_t i
     return (batch->written & k->bad_nodes & bit) != 0 ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_NONE;
 }
 
-/* When this node has room for another owner: at once where the key was ours, which is released. */
+/* Returns when this node can give the key to another owner: at once if we have it, since we release
+ * it. */
 static int64_t node_free_at_us(const struct redlock_batch *b, size_t index, size_t node)
 {
     const struct key *k = &b->keys[index];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tries again: some times, or until a deadline (lock.A14). Waiters of one client for the same keys
- * take turns, and only the first of them sends anything (wait_queue.c). One that was refused stands
- * in line with those of all other clients (line.c); a client that may not, polls. */
+ * Repeats tries, some times or until a deadline (lock.A14). Waiters of one client for the same keys
+ * take turns, and only the first of them sends anything (wait_queue.c). A waiter that was refused
+ * joins the line of all clients (line.c); a client that may not join lines polls. */
 #include "redlock/core/wait.h"
 
 #include "base/clock.h"
@@ -22,8 +22,8 @@ static bool is_waiting(const struct redlock_wait *w)
 
 /* ---- one waiter ---- */
 
-/* Keys, what is held of them, what the nodes say of one, and their bytes lie behind it, in one
- * allocation. */
+/* Makes a waiter; its keys, held batches, views of the nodes, and the keys' bytes are stored behind
+ * it, in one allocation. */
 static struct redlock_wait *wait_new(struct redlock_async *lock,
                                      const struct redlock_async_request *request,
                                      const struct redlock_wait_options *options, size_t bytes)
@@ -97,7 +97,7 @@ static void keep_last(struct redlock_wait *w, struct redlock_batch *batch)
     }
 }
 
-/* The last that its owner hears of it. */
+/* Reports the result; the owner must not use the waiter afterwards. */
 static void report(struct redlock_wait *w)
 {
     w->is_reported = true;
@@ -108,7 +108,7 @@ static void report(struct redlock_wait *w)
     }
 }
 
-/* Over, and to be reported by the loop. */
+/* Ends the waiter; the loop will report it. */
 static void end_soon(struct redlock_wait *w, enum redlock_result result)
 {
     struct waits *waits = w->lock->waits;
@@ -133,8 +133,8 @@ static void report_over(struct waits *waits)
 
 /* ---- tries ---- */
 
-/* When it must be looked at next. A try that is under way ends within τ, past the deadline or
- * not. */
+/* Plans when to look at the waiter next. A try in flight ends within τ anyway, even past the
+ * deadline. */
 static void plan(struct redlock_wait *w)
 {
     int64_t wake_us = w->at_us;
@@ -159,7 +159,7 @@ static int try_now(struct redlock_wait *w, struct redlock_error *ret_error)
 {
     w->at_us = INT64_MAX;
     if (w->queue != NULL && !w->is_in_line && line_is_usable(w->lock) && line_is_hot(w)) {
-        (void)line_join(w); /* without memory it tries as if it were not */
+        (void)line_join(w); /* if memory runs out, it tries as if the key were not hot */
     }
     w->request.wants_holder_ttl = w->wants_holder_ttl || (w->queue != NULL && w->tries > 0);
     int r = w->is_in_line ? line_ask(w, ret_error)
@@ -197,8 +197,8 @@ static struct retry_terms retry_terms_for(const struct redlock_wait *w)
                           w->lock->counters.latency);
 }
 
-/* `k`: the key that was not won; NULL = none was even tried. Refused by several others at once is
- * no better than a split: none of them may have it. */
+/* Plans the next try. `k`: the key that was not won; NULL = no try was even made. A refusal by
+ * several others at once is treated like a split, since none of them may have the key. */
 static void pause_before_retry(struct redlock_wait *w, const struct key *k, int64_t now_us)
 {
     struct redlock_async *lock = w->lock;
@@ -210,7 +210,7 @@ static void pause_before_retry(struct redlock_wait *w, const struct key *k, int6
     wait_plan(w, now_us + pause_us);
 }
 
-/* Until all that was refused is free by itself; −1 = unknown. */
+/* Returns the time until all refused keys end by themselves; −1 = unknown. */
 static int64_t longest_ttl_us(const struct redlock_wait *w)
 {
     int64_t longest_us = 0;
@@ -225,7 +225,7 @@ static int64_t longest_ttl_us(const struct redlock_wait *w)
     return longest_us;
 }
 
-/* Another has it, and nobody tells of its release. */
+/* Plans a poll: another client has the key, and its release will not be announced. */
 static void poll_later(struct redlock_wait *w, int64_t now_us)
 {
     struct rand *rand = &w->lock->rand;
@@ -239,7 +239,8 @@ static void poll_later(struct redlock_wait *w, int64_t now_us)
     wait_plan(w, now_us + pause_us);
 }
 
-/* Refused by one owner for each key, not by several, none of whom may get it? */
+/* True if each key was refused because of one owner, not because of several, none of whom may get
+ * it. */
 static bool is_held_by_one(const struct redlock_wait *w)
 {
     for (size_t i = 0; i < w->batch->count; i++) {
@@ -255,7 +256,7 @@ static bool is_refused(const struct redlock_wait *w)
     return w->result == REDLOCK_HELD || w->result == REDLOCK_SPLIT;
 }
 
-/* After a try by SETs, which has been released. */
+/* Continues after a try by SETs, whose keys have been released. */
 static void go_on(struct redlock_wait *w, const struct key *k, int64_t now_us)
 {
     if (w->queue != NULL && is_refused(w) && line_is_usable(w->lock) && line_join(w)) {
@@ -267,8 +268,8 @@ static void go_on(struct redlock_wait *w, const struct key *k, int64_t now_us)
     }
 }
 
-/* `k`: as above. Who does not wait tries again where another try may end otherwise, not where one
- * other holds the key. */
+/* `k`: as above. A request that does not wait is repeated only if another try may end otherwise,
+ * not if one other client holds the key. */
 static bool is_last_try(const struct redlock_wait *w, const struct key *k, int64_t now_us)
 {
     if (w->result == REDLOCK_INVALID || w->result == REDLOCK_CANCELLED) {
@@ -280,7 +281,7 @@ static bool is_last_try(const struct redlock_wait *w, const struct key *k, int64
     return is_waiting(w) ? now_us >= w->options.deadline_us : w->tries > w->options.retries;
 }
 
-/* All or nothing: what was won of a batch that was not won whole goes back. */
+/* All or nothing: releases the keys that were won if not all of them were. */
 static void give_back(struct redlock_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -300,8 +301,8 @@ static const struct key *first_not_won(const struct redlock_batch *batch)
     return NULL;
 }
 
-/* Of one that was cancelled meanwhile. What was not won goes back by itself, but for a round in
- * line, whose votes go to the next one. */
+/* Drops a try whose waiter was cancelled meanwhile. Keys that were not won are released already,
+ * except those of a round in line, whose votes go to the next waiter. */
 static void drop_try(struct redlock_wait *w, struct redlock_batch *batch)
 {
     give_back(batch);
@@ -350,7 +351,8 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     go_on(w, k, now_us);
 }
 
-/* Each key has been granted; a lease that is over meanwhile costs the others, but not the place. */
+/* All keys have been granted, one after the other. If a lease has ended meanwhile, the keys are
+ * lost, but not the place in line. */
 static void win_all(struct redlock_wait *w)
 {
     struct redlock_batch *batch = line_join_leases(w);
@@ -374,7 +376,7 @@ void wait_entered(void *ctx, struct redlock_batch *batch)
     }
     if (result == REDLOCK_OK) {
         if (!line_granted(w, batch)) {
-            wait_be_due(w); /* the next key */
+            wait_be_due(w); /* continue with the next key */
         } else if (w->request.count == 1) {
             win(w, batch);
         } else {
@@ -395,18 +397,18 @@ void wait_entered(void *ctx, struct redlock_batch *batch)
     }
 }
 
-/* A later try that could not even start. */
+/* Begins a later try, or handles that it could not begin. */
 static void try_again(struct redlock_wait *w)
 {
     int r = try_now(w, NULL);
     if (r == 0) {
         return;
     }
-    if (r == -EINVAL) { /* never tried before: its ttl, say */
+    if (r == -EINVAL) { /* not noticed before, as this is its first try: for example, its ttl */
         end_soon(w, REDLOCK_INVALID);
         return;
     }
-    w->tries++; /* no memory, no randomness: it counts, so that it ends */
+    w->tries++; /* no memory or randomness: counted as a try, so that it ends */
     w->result = REDLOCK_NO_QUORUM;
     int64_t now_us = clock_boot_us();
     if (is_last_try(w, NULL, now_us)) {
@@ -416,7 +418,7 @@ static void try_again(struct redlock_wait *w)
     pause_before_retry(w, NULL, now_us);
 }
 
-/* ---- from the loop ---- */
+/* ---- called from the loop ---- */
 
 static void look(struct redlock_wait *w, int64_t now_us)
 {
@@ -469,7 +471,7 @@ void wait_free(struct redlock_async *lock)
     }
 }
 
-/* ---- for the user ---- */
+/* ---- public interface ---- */
 
 static enum status start(struct redlock_async *lock, const struct redlock_async_request *request,
                          const struct redlock_wait_options *options, struct redlock_wait **ret_wait,

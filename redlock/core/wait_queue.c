@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Those of one client that wait for the same keys: one tries for all of them. */
+ * Waiters of one client for the same keys: one of them tries for all. */
 #include "base/hash.h"
 #include "redlock/core/wait.h"
 

@@ -36,7 +36,7 @@ int64_t clockwatch_take(struct clockwatch *w, const struct clock_sample *s, int6
     int64_t low_us = w->low_us - drift_us;
     int64_t high_us = w->high_us + drift_us;
     int64_t gap_us = now.low_us > high_us ? now.low_us - high_us : least(now.high_us - low_us, 0);
-    if (gap_us == 0) { /* both are true: it lies where they overlap */
+    if (gap_us == 0) { /* both hold, so the offset is where they overlap */
         now.low_us = most(now.low_us, low_us);
         now.high_us = least(now.high_us, high_us);
         *w = now;

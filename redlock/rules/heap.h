@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What must be looked at next: items by their time, the earliest one on top. An item is a member of
- * what it stands for, its owner. */
+ * A heap of items by their time, the earliest one on top. An item is a member of the object for
+ * which it stands, its owner. */
 #ifndef CLAIMD_REDLOCK_RULES_HEAP_H
 #define CLAIMD_REDLOCK_RULES_HEAP_H
 
@@ -12,7 +12,7 @@
 
 struct heap_item {
     int64_t wake_us;
-    size_t at; /* HEAP_NONE = it is in no heap */
+    size_t at; /* index; HEAP_NONE = in no heap */
     void *owner;
 };
 
@@ -26,11 +26,11 @@ struct heap {
 
 void heap_release(struct heap *h);
 void heap_item_init(struct heap_item *item, void *owner);
-/* Room for `count` items in all: heap_put() can't fail afterwards. */
+/* Makes room for `count` items in all: heap_put() can't fail afterwards. */
 enum status heap_reserve(struct heap *h, size_t count, struct err *err) MUST_USE;
-struct heap_item *heap_top(const struct heap *h); /* NULL when empty */
-/* Inserts it, or moves it if it is there already. */
+struct heap_item *heap_top(const struct heap *h); /* returns NULL if empty */
+/* Inserts the item, or moves it if it is in the heap already. */
 void heap_put(struct heap *h, struct heap_item *item, int64_t wake_us);
-void heap_remove(struct heap *h, struct heap_item *item); /* accepts one that is not in it */
+void heap_remove(struct heap *h, struct heap_item *item); /* accepts an item that is not in it */
 
 #endif

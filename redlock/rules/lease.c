@@ -11,7 +11,7 @@
 #define TIMEOUTS_PER_TTL 10
 #define RENEWALS_PER_TTL 3
 #define RENEWAL_JITTER_PERCENT 10
-#define RETRIES_PER_TTL 10 /* no pause between two tries is longer than T/10 */
+#define RETRIES_PER_TTL 10 /* the pause between two tries is at most T/10 */
 
 int64_t lease_drift_us(int64_t ttl_us, int drift_ppm)
 {
@@ -101,7 +101,7 @@ bool lease_extend(struct lease *l, const struct lease_terms *terms, enum extend_
             l->deadline_us = renewed.deadline_us;
         }
         l->state = REDLOCK_STATE_HELD;
-    } else if (renewed.deadline_us >= l->deadline_us) { /* else a later round was confirmed */
+    } else if (renewed.deadline_us >= l->deadline_us) { /* otherwise a later round was confirmed */
         l->state = verdict == EXTEND_DENIED ? REDLOCK_STATE_LOST : REDLOCK_STATE_SUSPECT;
     }
     return l->state != before;

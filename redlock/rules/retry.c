@@ -5,7 +5,7 @@
 
 #define BASE_MIN_US US_PER_MS
 #define BUCKET_UNIT_US 10
-#define ROUNDS_MIN 100 /* fewer have no 99th percentile */
+#define ROUNDS_MIN 100 /* with fewer there is no 99th percentile */
 #define ROUND_TRIPS 4
 
 int64_t retry_p99_us(const uint64_t latency[REDLOCK_LATENCY_BUCKETS])
@@ -17,7 +17,7 @@ int64_t retry_p99_us(const uint64_t latency[REDLOCK_LATENCY_BUCKETS])
     if (count < ROUNDS_MIN) {
         return 0;
     }
-    uint64_t slower = count / 100; /* so many may be beyond it */
+    uint64_t slower = count / 100; /* this many may be above it */
     size_t at = REDLOCK_LATENCY_BUCKETS - 1;
     while (at > 0 && latency[at] <= slower) {
         slower -= latency[at];

@@ -30,7 +30,7 @@ bool tally_verdict(const struct tally *t, int64_t validity_us, int64_t min_valid
                    enum redlock_result *ret_verdict)
 {
     size_t quorum = tally_quorum(t->nodes);
-    size_t blocking = t->nodes - quorum + 1; /* so many can prevent a quorum */
+    size_t blocking = t->nodes - quorum + 1; /* this many can prevent a quorum */
     if (t->ok >= quorum) {
         bool is_in_time = validity_us > 0 && validity_us >= min_validity_us;
         *ret_verdict = is_in_time ? REDLOCK_OK : REDLOCK_LOST;

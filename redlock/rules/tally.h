@@ -13,21 +13,21 @@ static inline size_t tally_quorum(size_t nodes)
     return nodes / 2 + (SEEDED_BUG(9) ? 0 : 1);
 }
 
-/* The answers to SET NX so far; the nodes beyond ok + refused + error have not answered yet. */
+/* The answers to SET NX so far; nodes beyond ok + refused + error have not answered yet. */
 struct tally {
     uint8_t nodes;
     uint8_t ok;
     uint8_t refused;
-    uint8_t error; /* error reply, timeout, connection lost, known down, may not vote */
+    uint8_t error; /* error reply, timeout, connection lost, known to be down, may not vote */
 };
 
 enum vote { VOTE_OK, VOTE_REFUSED, VOTE_ERROR };
 void tally_add(struct tally *t, enum vote vote);
-void tally_take_back(struct tally *t); /* an OK that is an error now (lock.N2) */
+void tally_take_back(struct tally *t); /* an OK has become an error (lock.N2) */
 
-/* True when no further answer can turn the verdict into OK or away from it (lock.A9).
- * `validity_us` is what is left of the lease now: a quorum with less than `min_validity_us` came
- * too late (lock.A7). */
+/* Returns true once no further answer can turn the verdict into OK or away from it (lock.A9).
+ * `validity_us` is the time left of the lease: a quorum with less than `min_validity_us` came too
+ * late (lock.A7). */
 bool tally_verdict(const struct tally *t, int64_t validity_us, int64_t min_validity_us,
                    enum redlock_result *ret_verdict);
 
@@ -35,7 +35,7 @@ bool tally_verdict(const struct tally *t, int64_t validity_us, int64_t min_valid
 struct extend_tally {
     uint8_t nodes;
     uint8_t confirmed;
-    uint8_t denied; /* missing, or another owner's */
+    uint8_t denied; /* the key is missing, or another owner has it */
     uint8_t error;
 };
 

@@ -8,7 +8,7 @@
 #define PREFIX_BYTES 9
 #define BATCH_BYTES 11
 
-/* Without padding: ⌈8·len / 6⌉ characters, and a NUL. */
+/* Encodes without padding: ⌈8·len / 6⌉ characters, and a NUL. */
 static void base64url(const unsigned char *bytes, size_t len, char *out)
 {
     static const char alphabet[] =
@@ -16,7 +16,7 @@ static void base64url(const unsigned char *bytes, size_t len, char *out)
     unsigned bits = 0;
     unsigned bit_count = 0;
     for (size_t i = 0; i < len; i++) {
-        bits = (bits << 8 | bytes[i]) & 0x3FFF; /* at most 4 are left from before, and 8 new */
+        bits = (bits << 8 | bytes[i]) & 0x3FFF; /* at most 4 left from before, and 8 new */
         for (bit_count += 8; bit_count >= 6; bit_count -= 6) {
             *out++ = alphabet[bits >> (bit_count - 6) & 63];
         }

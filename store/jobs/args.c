@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job_store_args(): what is too large to come with the claim, or rare, fetched by itself. */
+ * job_store_args(): fetches separately what is too large to come with the claim, or rare. */
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
 
-/* A claim may bring hundreds of such jobs, each with a megabyte: what other jobs ask PostgreSQL for
- * waits behind so many at most. */
+/* A claim may bring hundreds of such jobs, each with a megabyte. Only this many fetches are in
+ * flight at once, so that other requests to PostgreSQL do not wait long behind them. */
 #define IN_FLIGHT_MAX 4
 
 struct args_request {
@@ -64,7 +64,7 @@ static void on_args(void *ctx, enum status st, const struct pg_result *const *re
     if (store_request_ended(s)) {
         struct job_args args = {.args = NULL};
         s->args.in_flight--;
-        /* A read: whatever it was, it may be asked again. */
+        /* It is a read, so after any error it may be repeated. */
         a->done(a->ctx, st == STATUS_OK ? read_row(results[0], &args) : STATUS_UNAVAILABLE, &args);
         send_queued(s);
     }

@@ -85,32 +85,33 @@ static int compare_fences(const void *left, const void *right)
     return ((*a)->f.fence > (*b)->f.fence) - ((*a)->f.fence < (*b)->f.fence);
 }
 
-/* ---- what a statement is ---- */
+/* ---- the table of statements ---- */
 
 #define STEP_COLUMNS_MAX 5
 
 struct making;
 struct settling;
 
-/* Puts its parameters; false: it has nothing to do, and nothing was put. */
+/* Adds the parameters of a step; false: there is nothing to do, and nothing was added. */
 typedef bool put_fn(const struct making *m, const struct batch_step *step, struct params *p);
 typedef void settle_fn(struct batch *b, const struct batch_step *step, const struct settling *s,
                        const struct pg_result *rows);
 
 struct batch_step {
     const struct pg_statement *statement;
-    const struct pg_statement *careful; /* leaves out locked rows; NULL = so does the other */
+    /* the variant that skips locked rows; NULL = `statement` skips them, too */
+    const struct pg_statement *careful;
     put_fn *put;
-    settle_fn *settle;     /* marks what its rows speak of; NULL = nothing */
-    enum finish_kind kind; /* those that it writes, if it writes finishes, and … */
-    columns_fn *columns[STEP_COLUMNS_MAX]; /* … what it takes between their fences and the worker */
-    bool is_ahead;                         /* of claims: those ahead of a runner */
-    bool tells_freed;                      /* its rows are jobs that may be claimed now */
+    settle_fn *settle;                     /* settles what its rows name; NULL = nothing */
+    enum finish_kind kind;                 /* which finishes it writes, if it writes any */
+    columns_fn *columns[STEP_COLUMNS_MAX]; /* parameters between their fences and the worker */
+    bool is_ahead;    /* claims only the jobs that are claimed ahead of a runner */
+    bool tells_freed; /* its rows are jobs that may be claimed now */
 };
 
 /* ---- parameters ---- */
 
-/* What they are made from. */
+/* The sources of the parameters. */
 struct making {
     struct batch *batch;
     struct kind_cache *kinds;
@@ -130,7 +131,7 @@ static bool leaves_record(const struct job_finish *f)
     return f->overran || (f->keeps_log && f->log_tail_len > 0);
 }
 
-/* Of a sorted list, as its completions. */
+/* The list is sorted, so the records are in the same order as the completions. */
 static bool put_records(const struct making *m, const struct batch_step *step, struct params *p)
 {
     const struct finish_list *list = &m->batch->finishes[step->kind];
@@ -158,7 +159,7 @@ static bool put_records(const struct making *m, const struct batch_step *step, s
     return true;
 }
 
-/* All statements that end runs begin with ids and rising fences; the worker is the last. */
+/* All statements that end runs begin with the ids and rising fences, and end with the worker. */
 static bool put_finishes(const struct making *m, const struct batch_step *step, struct params *p)
 {
     const struct finish_list *list = &m->batch->finishes[step->kind];
@@ -187,7 +188,7 @@ static bool put_ids(struct params *p, const int64_t *ids, size_t count)
     return true;
 }
 
-/* A cancel that was asked for before these commits, and that their worker hasn't heard of. */
+/* Finds cancels that were requested before this commit and that the worker does not know of yet. */
 static bool put_asked(const struct making *m, const struct batch_step *step, struct params *p)
 {
     size_t count = 0;
@@ -232,7 +233,8 @@ static size_t add_held(struct columns *columns, size_t count, const struct job_f
     return count + 1;
 }
 
-/* Whether they ended is seen there: what still runs keeps what it has. */
+/* The statement itself finds out which runs have ended; those that still run keep what they
+ * hold. */
 static bool put_freed(const struct making *m, const struct batch_step *step, struct params *p)
 {
     struct columns *columns = m->columns;
@@ -245,7 +247,8 @@ static bool put_freed(const struct making *m, const struct batch_step *step, str
             bool has_place = (f->flags & JOB_FLAG_PLACE) != 0;
             count = add_held(columns, count, f, has_key ? f->key_row : PG_TID_NULL,
                              has_place ? f->place : PG_TID_NULL);
-            /* Where the first isn't known, both are looked for at once. */
+            /* If the position of the first key isn't known, the statement looks for both keys at
+             * once. */
             bool has_second = has_key && f->key_row != 0 && f->second_row != 0;
             count =
                 add_held(columns, count, f, has_second ? f->second_row : PG_TID_NULL, PG_TID_NULL);
@@ -288,7 +291,8 @@ static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_id
     return count;
 }
 
-/* One batch's claims are all limited, or none. */
+/* Returns the first claim if it is limited as asked; the claims of a batch are all limited, or none
+ * is. */
 static const struct claim *first_claim(const struct batch *b, bool is_limited)
 {
     const struct claim *c = b->claims.first;
@@ -351,7 +355,7 @@ static bool put_claim_limited(const struct making *m, const struct batch_step *s
     return true;
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 struct settling {
     size_t place_count;
@@ -407,7 +411,7 @@ void batch_settle_claims(const struct claim_place *places, size_t count,
     for (int row = 0; row < pg_row_count(rows) && st == STATUS_OK; row++) {
         const struct claim_place *at = claim_places_find(places, count, pg_i64(rows, row, 0));
         if (at == NULL) {
-            continue; /* read back, but asked for by nobody any more */
+            continue; /* the row was read back, but no request wants it any more */
         }
         int64_t fence = pg_i64(rows, row, 1);
         *ret_fence = fence > *ret_fence ? fence : *ret_fence;
@@ -430,12 +434,12 @@ static void settle_kinds(struct batch *b, const struct batch_step *step, const s
     kind_cache_load(s->kinds, rows, s->now_us);
 }
 
-/* ---- the statements ---- */
+/* ---- the table ---- */
 
-/* In the order in which they are sent; those without anything to do are left out. */
+/* In the order of sending; steps with nothing to do are left out. */
 static const struct batch_step steps[] = {
     {.statement = &SQL_FENCE_CHECK, .put = put_fence},
-    /* Of the completions that leave one. */
+    /* Writes rows of job_attempt for those completions that leave one. */
     {.statement = &SQL_JOB_RECORD_DONE, .put = put_records, .kind = FINISH_COMPLETED},
     {.statement = &SQL_JOB_COMPLETE,
      .careful = &SQL_JOB_COMPLETE_SKIP,
@@ -473,11 +477,11 @@ static const struct batch_step steps[] = {
      .put = put_finishes,
      .kind = FINISH_DROPPED,
      .settle = settle_finishes},
-    /* Jobs that stay open, whose cancel was asked for meanwhile. */
+    /* Jobs that stay open and were asked to be cancelled meanwhile. */
     {.statement = &SQL_JOB_CANCEL_ASKED, .put = put_asked},
-    /* Rows of job_live whose jobs are over. */
+    /* Rows of job_live whose jobs have ended. */
     {.statement = &SQL_JOB_LIVE_FORGET, .put = put_forgotten},
-    /* What jobs with flags have held. */
+    /* Keys and places that jobs with flags have held. */
     {.statement = &SQL_JOB_FREE_ENDED, .put = put_freed, .tells_freed = true},
     {.statement = &SQL_JOB_KINDS, .put = put_kinds, .settle = settle_kinds},
     {.statement = &SQL_JOB_CLAIM,
@@ -489,7 +493,7 @@ static const struct batch_step steps[] = {
      .put = put_claim,
      .is_ahead = true,
      .settle = settle_claim},
-    /* Never with another but KINDS. */
+    /* Only ever sent together with KINDS. */
     {.statement = &SQL_JOB_CLAIM_LIMITED, .put = put_claim_limited, .settle = settle_claim},
 };
 static_assert(ARRAY_COUNT(steps) == BATCH_STEPS_MAX, "a place for each");

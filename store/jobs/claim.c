@@ -44,7 +44,7 @@ static void *carve(char **at, size_t bytes)
     return start;
 }
 
-/* One allocation holds the request and room for its answer; members in falling order of
+/* One allocation holds the request and room for its answer; the members are laid out by falling
  * alignment. */
 enum status claim_new(const struct claim_request *r, struct claim **ret_claim, struct err *err)
 {
@@ -182,7 +182,7 @@ enum {
     COLUMN_ARGS,
     COLUMN_FLAGS,
     COLUMN_GRACE,
-    COLUMN_KEY_ROW, /* of claims within limits alone, as the next two */
+    COLUMN_KEY_ROW, /* only in claims with limits, like the next two */
     COLUMN_PLACE,
     COLUMN_SECOND_ROW
 };

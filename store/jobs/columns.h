@@ -8,11 +8,11 @@
 
 #include <assert.h>
 
-#define BATCH_HELD_MAX (2 * BATCH_FINISHES_MAX) /* a run with two keys comes twice */
+#define BATCH_HELD_MAX (2 * BATCH_FINISHES_MAX) /* a run with two keys has two entries */
 
 static_assert(BATCH_CLAIMS_MAX <= BATCH_HELD_MAX, "columns hold all claims");
 
-/* Columns of the statements, gathered from many structs; the largest batch fits. */
+/* Arrays for the columns of the statements; the largest batch fits. */
 struct columns {
     int64_t ids[BATCH_HELD_MAX];
     int64_t fences[BATCH_HELD_MAX];
@@ -23,10 +23,10 @@ struct columns {
     size_t lens[BATCH_FINISHES_MAX];
 };
 
-/* Each appends one parameter: what the finishes of a list have of it. */
+/* Each appends one parameter: an array with one field of all finishes of a list. */
 typedef void columns_fn(struct params *p, const struct finish_list *list, struct columns *columns);
 columns_fn columns_results;
-columns_fn columns_outcomes; /* as in job_attempt */
+columns_fn columns_outcomes; /* as stored in job_attempt */
 columns_fn columns_errors;
 columns_fn columns_logs;
 columns_fn columns_delays;

@@ -56,13 +56,13 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* A bad byte becomes three (U+FFFD), so a cleaned text may be longer than its source. */
+/* An invalid byte becomes three (U+FFFD), so a cleaned text may be longer than its source. */
 static size_t clean_max(size_t len, size_t max)
 {
     return least(len * 3, max);
 }
 
-/* A log's end says more than its beginning: what is too long when it is clean loses its head. */
+/* Cuts the beginning of a log that would be too long when cleaned; the end of a log says more. */
 static void cut_head(const char **text, size_t *len, size_t max)
 {
     size_t clean = 0;

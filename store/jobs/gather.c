@@ -4,10 +4,10 @@
 #include "base/clock.h"
 
 #define GATHER_US (5 * US_PER_MS)
-/* While claims come that they may go along with, long enough for the next of these. */
+/* Longer while there are claims to go along with: long enough for the next such claim. */
 #define GATHER_ALONG_US (12 * US_PER_MS)
 #define ALONG_US (20 * US_PER_MS)
-/* More of them in one statement save little. */
+/* More finishes in one statement save little. */
 #define GATHER_MAX 32
 
 int64_t gather_pass_on(struct gather *g, struct finish_queue *to, bool may_go_along, int64_t now_us)

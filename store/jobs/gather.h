@@ -10,13 +10,14 @@
 
 struct gather {
     struct finish_queue finishes;
-    int64_t sent_us;  /* when finishes were passed on last */
-    int64_t along_us; /* when some went along with a claim */
+    int64_t sent_us;  /* when finishes were last passed on */
+    int64_t along_us; /* when finishes last went along with a claim */
 };
 
-/* Moves them to `to`, of which a batch is about to be made, when they have waited enough, are many,
- * or others go anyway: finishes, or, if `may_go_along`, claims that no runner waits for. Returns
- * when to ask again; INT64_MAX: not before there are more. */
+/* Moves the finishes to `to`, from which a batch is about to be made, if they have waited long
+ * enough, are many, or if a batch is sent anyway: with other finishes, or, if `may_go_along`, with
+ * claims that no runner waits for. Returns when to call again; INT64_MAX: not before more finishes
+ * arrive. */
 int64_t gather_pass_on(struct gather *g, struct finish_queue *to, bool may_go_along,
                        int64_t now_us);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The job store and its parts: job_store.c is its surface, turn.c what it sends and when. A recheck
- * and a fetch of args call the functions below, and leave the struct alone. */
+ * The job store and its parts: job_store.c is its interface, turn.c decides what is sent and when.
+ * recheck.c and args.c use the functions below, and leave the struct alone. */
 #ifndef CLAIMD_STORE_JOBS_INTERNAL_H
 #define CLAIMD_STORE_JOBS_INTERNAL_H
 
@@ -25,12 +25,12 @@ struct job_store {
     uv_loop_t *loop;
     char worker_id[JOB_WORKER_ID_SIZE];
 
-    /* What is submitted in one turn of the loop leaves together at the turn's end. */
+    /* All that is submitted in one turn of the loop is sent together at the end of that turn. */
     uv_prepare_t prepare;
     uv_check_t check;
     uv_timer_t timer;
     int handle_count;
-    int request_count; /* pg still holds a pointer to us */
+    int request_count; /* requests for which pg still holds a pointer to us */
     bool is_closed;
 
     struct finish_queue waiting;
@@ -41,23 +41,25 @@ struct job_store {
     size_t unsettled;
     size_t unsettled_bytes;
     struct claim_queue claims;
-    struct claim_queue limited; /* what a claim has left out for a limit: claimed on its own */
+    /* jobs that a claim left out because of a limit: claimed separately */
+    struct claim_queue limited;
     struct claim_outlook outlook;
     struct kind_cache kinds;
     struct args_queue args;
 
-    /* At most one batch is in flight: the next one gathers meanwhile. */
+    /* At most one batch is in flight; the next one gathers meanwhile. */
     struct batch batch;
     bool is_in_flight;
-    int64_t fence_checked_us;  /* the session whose fences are surely new: its pg_up_since_us() */
-    int64_t fence_checking_us; /* the one of the batch in flight that sees to it */
-    int64_t fence_known;       /* the highest that a claim of ours has drawn */
-    struct claim_queue lost;   /* claims whose answer was lost: read back before anything else */
+    /* the session whose fences were checked to be new: its pg_up_since_us() */
+    int64_t fence_checked_us;
+    int64_t fence_checking_us; /* the session that the batch in flight checks */
+    int64_t fence_known;       /* the highest fence that a claim of ours has drawn */
+    struct claim_queue lost;   /* claims whose reply was lost: read back before anything else */
     int64_t lost_fence;        /* fence_known when they were sent */
     char lost_worker_id[JOB_WORKER_ID_SIZE];
 
     bool is_claims_turn;
-    bool was_limited; /* the batch before: others have their turn */
+    bool was_limited; /* the previous batch was limited: now it is the others' turn */
     freed_cb *on_freed;
     void *ctx;
     int64_t careful_until_us;
@@ -68,40 +70,43 @@ struct job_store {
     struct job_store_counters counters;
 };
 
-/* Each of these calls back, so the caller's own state must be in order before. */
+/* Each of these calls back, so the caller's own state must be in order before the call. */
 void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verdict verdict);
 void store_answer_claim(struct job_store *s, struct claim *c);
 void store_answer_claims(struct job_store *s, struct claim_queue *q, enum claim_refusal rest);
 
-/* Its ids that aren't settled were found to have a limit: it is sent once more, alone. */
+/* Sends a claim once more, separately: its unsettled ids were found to have a limit. */
 void store_claim_limited(struct job_store *s, struct claim *c);
 
-/* A run that somebody's session has locked, or of which nothing is known: tried again soon. */
+/* Keeps a finish whose row another session has locked, or whose outcome is unknown; it is tried
+ * again soon. */
 void store_keep_locked(struct job_store *s, struct finish *f);
 
 enum status store_send(struct job_store *s, struct pg_request *request, pg_done_cb *done, void *ctx,
                        struct err *err) MUST_USE;
-/* One statement; the caller keeps the parameters. */
+/* Sends one statement; the caller keeps the parameters. */
 enum status store_send_one(struct job_store *s, const struct pg_statement *statement,
                            const struct params *p, pg_done_cb *done, void *ctx,
                            struct err *err) MUST_USE;
-/* At the end of a turn of the loop: sends what waits, if nothing is in flight. */
+/* Sends what waits, if nothing is in flight. Called at the end of a turn of the loop. */
 void store_flush(struct job_store *s);
-/* First in each pg_done_cb: false when the store was closed and nobody is left to answer. */
+/* Ends a request; call it first in each pg_done_cb. False: the store was closed, so there is
+ * nothing to answer. */
 bool store_request_ended(struct job_store *s);
 
 /* ---- recheck.c ---- */
 struct recheck;
 
-/* NULL: no memory. */
+/* Returns NULL if memory runs out. */
 struct recheck *recheck_new(struct job_store *s, const struct kind_cache *kinds);
 
-/* Both take it. Of a claim only the ids that are not settled are asked for. */
+/* Both take ownership. Only the unsettled ids of a claim are read. */
 void recheck_add_finish(struct recheck *r, struct finish *f);
 void recheck_add_claim(struct recheck *r, struct claim *c);
 
-/* Takes it; accepts NULL. Once the rows are here, or can't be had, all finishes are settled or kept
- * to be tried again, and all claims are answered. One without any is just freed. */
+/* Sends the recheck and takes ownership of it; accepts NULL. When the rows have arrived, or can't
+ * be had, all finishes are settled or kept to be tried again, and all claims are answered. A
+ * recheck with nothing in it is just freed. */
 void recheck_send(struct recheck *r);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define CLAIM_WAITING_IDS_MAX ((size_t)4000)
 
-/* ---- ends ---- */
+/* ---- answers ---- */
 
 void store_settle_finish(struct job_store *s, struct finish *f, enum finish_verdict verdict)
 {
@@ -31,7 +31,7 @@ void store_answer_claim(struct job_store *s, struct claim *c)
     claim_answer(c);
 }
 
-/* A callback may ask again at once: the queue is taken over first. */
+/* Takes the queue over first, since a callback may submit a new claim at once. */
 void store_answer_claims(struct job_store *s, struct claim_queue *q, enum claim_refusal rest)
 {
     struct claim_queue taken = *q;
@@ -82,7 +82,7 @@ enum status store_send_one(struct job_store *s, const struct pg_statement *state
     return store_send(s, &request, done, ctx, err);
 }
 
-/* ---- the surface ---- */
+/* ---- interface ---- */
 
 static void on_prepare(uv_prepare_t *prepare)
 {

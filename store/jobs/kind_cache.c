@@ -9,7 +9,7 @@ void kind_cache_release(struct kind_cache *c)
     *c = (struct kind_cache){.kinds = NULL};
 }
 
-/* The place of `name`: where it is, or where it belongs. */
+/* Returns the index of `name`, or the index where it is to be inserted. */
 static size_t place_of(const struct kind_cache *c, const char *name)
 {
     size_t low = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a NULL in a job means for the kinds that are claimed: rows of `kind`, read once and again
- * now and then, so that a claim needs no join. Sorted by name. */
+ * The defaults that a NULL in a job stands for, for the kinds that are claimed: rows of `kind`,
+ * read once and refreshed now and then, so that a claim needs no join. Sorted by name. */
 #ifndef CLAIMD_STORE_JOBS_KIND_CACHE_H
 #define CLAIMD_STORE_JOBS_KIND_CACHE_H
 
@@ -13,8 +13,8 @@
 struct kind_defaults {
     char name[JOB_NAME_MAX + 1];
     struct kind_settings settings;
-    bool is_asked; /* a read is under way */
-    bool is_known; /* was read, though perhaps a while ago */
+    bool is_asked; /* a read is in flight */
+    bool is_known; /* was read, perhaps a while ago */
 };
 
 struct kind_cache {
@@ -25,16 +25,17 @@ struct kind_cache {
 
 void kind_cache_release(struct kind_cache *c);
 
-/* Makes them known from the next read on; without a row they have the built-in defaults. LIMIT,
- * NOMEM. */
+/* Adds kinds, which are known from the next read on; those without a row get the built-in defaults.
+ * LIMIT, NOMEM. */
 enum status kind_cache_want(struct kind_cache *c, const char *const *names, size_t count,
                             struct err *err) MUST_USE;
 bool kind_cache_knows(const struct kind_cache *c, const char *const *names, size_t count);
 
-/* NULL: not known. Borrowed until the next call of want. */
+/* Returns NULL if the kind is not known. Borrowed until the next kind_cache_want(). */
 const struct kind_defaults *kind_cache_find(const struct kind_cache *c, const char *name);
 
-/* Before job_kinds is sent: fills the names of all kinds wanted, at most KIND_CACHE_MAX. */
+/* Fills in the names of all wanted kinds, at most KIND_CACHE_MAX, for a job_kinds that is about to
+ * be sent. Returns how many. */
 size_t kind_cache_ask(struct kind_cache *c, const char **ret_names);
 void kind_cache_load(struct kind_cache *c, const struct pg_result *rows, int64_t now_us);
 

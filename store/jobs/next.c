@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What may be claimed: where a run has ended, others were refused for a limit, or somebody had the
- * lock. */
+ * Finds jobs that may be claimed: because a run has ended, because they were refused for a limit,
+ * or because their lock was held. */
 #include "sql/queries.h"
 #include "store/jobs/batch.h"
 #include "store/jobs/internal.h"

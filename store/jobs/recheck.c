@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second read: why did a claim not get these ids, and why did a finish not find these runs? It
- * decides by what the rows say now (GUARANTEES 2.3), then answers in the job store's place. */
+ * The second read: finds out why a claim did not get these ids, and why a finish did not find these
+ * runs. It decides by what the rows say now (GUARANTEES 2.3), then answers for the job store. */
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
 
@@ -12,7 +12,7 @@
 
 enum { STEP_JOBS, STEP_ANEW, STEP_FINISHED };
 
-/* Columns of job_recheck; the others are read where an id is put back. */
+/* Columns of job_recheck; claim_refuse() reads the others when an id is put back. */
 enum {
     COLUMN_ID,
     COLUMN_IS_RUNNING,
@@ -32,7 +32,7 @@ enum { ENDED_FENCE, ENDED_STATE, ENDED_OUTCOME };
 
 struct recheck {
     struct job_store *store;
-    const struct kind_cache *kinds; /* the store's */
+    const struct kind_cache *kinds; /* borrowed from the store */
     struct finish_queue finishes;
     struct claim_queue claims;
     struct params params[STEP_FINISHED + 1];
@@ -40,10 +40,10 @@ struct recheck {
     size_t exhausted_count;
 };
 
-/* What a finish that found no row turned out to be. */
+/* The verdict on a finish that found no row. */
 enum recheck_verdict { RECHECK_ALREADY, RECHECK_STALE, RECHECK_LOCKED };
 
-/* Rows by a number of theirs. */
+/* A row's index, sorted by the value of one column. */
 struct index_entry {
     int64_t key;
     int row;
@@ -97,7 +97,7 @@ static enum status build_finished(struct recheck *r, struct pg_request *request,
     params_i64_array(p, fences, count);
     params_time(p, since_us);
     params_uuid(p, r->finishes.first->worker_id);
-    /* A plan for all days would lock each of them. */
+    /* Plans again, since a plan for all days would lock each of them. */
     request->steps[STEP_ANEW].statement = &SQL_PLAN_ANEW;
     request->step_count = STEP_FINISHED + 1;
     return params_step(p, &SQL_JOB_RECHECK_FINISHED, &request->steps[STEP_FINISHED], err);
@@ -128,7 +128,7 @@ static enum status build(struct recheck *r, struct pg_request *request, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    /* The history after the open jobs: a run that moves in between is found there. */
+    /* Reads the history after the open jobs, so that a run that moves in between is found there. */
     if (r->finishes.first != NULL) {
         return build_finished(r, request, err);
     }
@@ -155,7 +155,7 @@ static struct index_entry *index_rows(const struct pg_result *rows, int column)
     return entries;
 }
 
-/* -1: no such row. */
+/* Returns -1 if there is no such row. */
 static int row_of(const struct index_entry *entries, const struct pg_result *rows, int64_t key)
 {
     assert(entries != NULL);
@@ -165,11 +165,12 @@ static int row_of(const struct index_entry *entries, const struct pg_result *row
     return found != NULL ? found->row : -1;
 }
 
-/* Still our fence, but available: our own commit, if its answer was lost; else a rescue. */
+/* Judges a finish whose run is not in the history. If the row is available and still has our fence,
+ * it was our own commit if its reply was lost, otherwise a rescue. */
 static enum recheck_verdict judge_open(struct finish *f, const struct pg_result *jobs, int row)
 {
-    /* Nothing of it was to be left. If not we but somebody after us has completed it, then nothing
-     * of ours was accepted, and nobody can tell (decision 17). */
+    /* Nothing of a dropped job is left. If it was not us but a later run that completed it, then
+     * nothing of ours was accepted, and the two cases can't be told apart (decision 17). */
     if (row < 0 && f->is_unknown && f->f.kind == FINISH_DROPPED) {
         return RECHECK_ALREADY;
     }
@@ -184,9 +185,9 @@ static enum recheck_verdict judge_open(struct finish *f, const struct pg_result 
     return f->is_unknown && finish_kinds[f->f.kind].state == NULL ? RECHECK_ALREADY : RECHECK_STALE;
 }
 
-/* In the history with our fence, ended as we say: by ourselves, or in the handler's transaction. A
- * retry or a snooze is known by its attempt, wherever the job is by now. Ended otherwise: somebody
- * rescued or cancelled it. */
+/* Judges a finish. If the history has our fence and the same end, we ended the run ourselves, or
+ * the handler's transaction did. A retry or a snooze is found by its attempt, wherever the job is
+ * by now. Any other end is that of a rescue or a cancel. */
 static enum recheck_verdict judge_finish(struct finish *f, const struct pg_result *jobs, int row,
                                          const struct pg_result *ended, int end)
 {
@@ -195,7 +196,7 @@ static enum recheck_verdict judge_finish(struct finish *f, const struct pg_resul
     if (end < 0 || pg_is_null(ended, end, column)) {
         return judge_open(f, jobs, row);
     }
-    /* None for a hand back, which is recorded nowhere. */
+    /* NULL for a hand-back, which is not recorded. */
     const char *wanted = is_recorded ? finish_outcome(&f->f) : finish_kinds[f->f.kind].state;
     size_t len = 0;
     bool is_so = wanted != NULL && strcmp(pg_text(ended, end, column, &len), wanted) == 0;
@@ -214,7 +215,7 @@ static bool is_asked_for(const struct claim *c, const struct pg_result *jobs, in
     return false;
 }
 
-/* Its kind is one that the claim asked for, and its limit is reached. */
+/* True if the claim asked for its kind, and its attempts are used up. */
 static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
                          const struct pg_result *jobs, int row)
 {
@@ -230,7 +231,7 @@ static bool is_exhausted(const struct claim *c, const struct kind_cache *kinds,
     return pg_i64(jobs, row, COLUMN_ATTEMPT) >= limit;
 }
 
-/* After a claim within limits. */
+/* Tells why a claim with limits refused the job. */
 static enum claim_refusal why_limited(const struct pg_result *jobs, int row)
 {
     if (pg_bool(jobs, row, COLUMN_IS_LOCKED)) {
@@ -253,7 +254,7 @@ static void judge_id(struct recheck *r, struct claim *c, size_t n, const struct 
         r->exhausted_count++;
     } else if (pg_bool(jobs, row, COLUMN_IS_LIMITED) && is_asked_for(c, jobs, row)) {
         if (!c->is_limited) {
-            return; /* left out for its limit */
+            return; /* left out because of its limit */
         }
         why = why_limited(jobs, row);
     }
@@ -275,8 +276,8 @@ static void settle_finish(struct job_store *s, struct finish *f, enum recheck_ve
     }
 }
 
-/* Settles each finish and every id of the claims but those that were left out for a limit. NOMEM:
- * nothing was done. */
+/* Settles each finish and every id of the claims except those that were left out because of a
+ * limit. NOMEM: nothing was done. */
 static enum status settle(struct recheck *r, const struct pg_result *const *results,
                           struct err *err)
 {
@@ -313,7 +314,7 @@ static void on_exhausted(void *ctx, enum status st, const struct pg_result *cons
     store_request_ended(ctx);
 }
 
-/* Jobs that nobody may claim any more would be fed for ever. */
+/* Discards jobs without an attempt left, which otherwise would be fed forever. */
 static void end_exhausted(const struct recheck *r)
 {
     const struct claim *c = r->claims.first;
@@ -333,7 +334,7 @@ static void end_exhausted(const struct recheck *r)
     params_text_array(&p, names, NULL, count);
     params_i64_array(&p, limits, count);
     enum status st = store_send_one(r->store, &SQL_JOB_EXHAUST, &p, on_exhausted, r->store, NULL);
-    (void)st; /* their next claim tries again */
+    (void)st; /* if it failed, their next claim tries again */
     params_release(&p);
 }
 
@@ -350,7 +351,8 @@ static void pass_on_limited(struct recheck *r)
     }
 }
 
-/* Repeating a finish is harmless: it ends in another recheck. */
+/* Keeps the finishes and refuses the claims. Repeating a finish is harmless: it ends in another
+ * recheck. */
 static void give_up(struct recheck *r)
 {
     for (struct finish *f = finish_queue_pop(&r->finishes); f != NULL;

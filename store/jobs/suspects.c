@@ -24,13 +24,13 @@ bool suspects_is_searching(const struct suspects *s)
     return s->finish_max < BATCH_FINISHES_MAX;
 }
 
-/* About the server as a whole: UNAVAILABLE, TIMEOUT, CONFLICT, LIMIT say so. */
+/* False for trouble of the server as a whole: UNAVAILABLE, TIMEOUT, CONFLICT, LIMIT. */
 static bool may_be_data(const struct err *err)
 {
     return err->status == STATUS_INVALID || err->status == STATUS_INTERNAL;
 }
 
-/* The batch's only finish leaves it. */
+/* Removes the only finish from the batch. */
 static struct finish *take_only(struct batch *b)
 {
     assert(b->finish_count == 1);
@@ -57,7 +57,7 @@ static void set_aside(struct suspects *s, struct finish *f, const struct err *er
     s->aside_trouble = *err;
 }
 
-/* True: others may go on at once. */
+/* Blames a finish that was refused alone. Returns true if the others may go on at once. */
 static bool blame_one(struct suspects *s, struct finish *f, const struct err *err,
                       struct finish_queue *waiting, int64_t now_us)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the job store does at the end of each turn of the loop: one batch at a time, and what
- * becomes of its answer. */
+ * The work of the job store at the end of each turn of the loop: it sends one batch at a time, and
+ * acts on the reply. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/timer.h"
@@ -18,10 +18,10 @@
 
 static void on_timer(uv_timer_t *timer)
 {
-    (void)timer; /* it only turns the loop: flush() follows in this very turn */
+    (void)timer; /* only makes the loop turn: store_flush() follows in this same turn */
 }
 
-/* Turns the loop at that time. */
+/* Makes the loop turn at that time. */
 static void arm(struct job_store *s, int64_t at_us)
 {
     int64_t ms = (at_us - clock_boot_us()) / US_PER_MS + 1;
@@ -31,7 +31,7 @@ static void arm(struct job_store *s, int64_t at_us)
     }
 }
 
-/* No batch for a while, longer each time. */
+/* Sends no batch for a while, longer each time. */
 static void back_off(struct job_store *s, const struct err *why)
 {
     s->trouble = *why;
@@ -99,8 +99,8 @@ static void pass_on_finishes(struct job_store *s, struct recheck *r)
     }
 }
 
-/* Claims whose ids are all settled are answered, the others checked again first: at once, or when
- * a claim within limits has left them out as well. */
+/* Answers the claims whose ids are all settled, and rechecks the others: at once, or after a claim
+ * with limits has left them out as well. */
 static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct recheck *r)
 {
     struct claim_queue taken = *from;
@@ -185,7 +185,7 @@ static void on_batch(void *ctx, enum status st, const struct pg_result *const *r
     }
 }
 
-/* While data are being searched for, claims go in batches of their own. */
+/* While a finish with bad data is searched for, claims are sent in batches of their own. */
 static void fill_batch(struct job_store *s, int64_t now_us)
 {
     struct batch *b = &s->batch;
@@ -227,7 +227,8 @@ static void send_batch(struct job_store *s, int64_t now_us)
     struct err err = {.status = STATUS_OK};
     enum status st = batch_build(b, &s->kinds, s->worker_id, &request, &err);
     if (st == STATUS_OK && request.step_count == 0) {
-        batch_committed(s); /* only jobs ahead, only at_most_once kinds: nothing to ask for */
+        /* the claims are all ahead, and all kinds at_most_once: nothing to ask for */
+        batch_committed(s);
         return;
     }
     if (st == STATUS_OK) {
@@ -249,7 +250,7 @@ static void send_batch(struct job_store *s, int64_t now_us)
     }
 }
 
-/* ---- claims whose answer was lost ---- */
+/* ---- claims whose reply was lost ---- */
 
 static void on_adopted(void *ctx, enum status st, const struct pg_result *const *results,
                        const struct err *err)
@@ -311,8 +312,8 @@ bool job_store_is_idle(const struct job_store *s)
     return !s->is_in_flight && !has_work(s);
 }
 
-/* All claims that wait to be sent are ahead of free runners, so finishes in the same batch delay no
- * job. */
+/* True if all claims that wait to be sent are ahead of free runners, so that finishes in the same
+ * batch delay no job. */
 static bool nobody_waits_for_claims(const struct job_store *s)
 {
     for (const struct claim *c = s->claims.first; c != NULL; c = c->next) {

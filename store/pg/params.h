@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parameters of one statement, built in order into memory that is used again. The first failure
- * sticks: build all, then ask once. */
+ * The parameters of one statement, appended in order to memory that is reused. The first error
+ * sticks: append all, then check once with params_step(). */
 #ifndef CLAIMD_STORE_PG_PARAMS_H
 #define CLAIMD_STORE_PG_PARAMS_H
 
@@ -20,7 +20,7 @@ struct params {
     struct buf arrays[PARAMS_MAX];
 };
 
-void params_reset(struct params *p); /* accepts a zeroed one; gives memory back after a huge use */
+void params_reset(struct params *p); /* accepts a zeroed one; frees unusually large memory */
 void params_release(struct params *p);
 
 void params_i64(struct params *p, int64_t value);
@@ -30,11 +30,13 @@ void params_time(struct params *p, int64_t unix_us); /* INT64_MIN = -infinity */
 void params_text(struct params *p, const char *text);
 void params_uuid(struct params *p, const char *uuid);
 void params_i64_array(struct params *p, const int64_t *values, size_t count);
-void params_tid_array(struct params *p, const int64_t *values, size_t count); /* as pg_tid() */
+/* values as from pg_tid() */
+void params_tid_array(struct params *p, const int64_t *values, size_t count);
 void params_text_array(struct params *p, const char *const *values, const size_t *lens,
                        size_t count);
 
-/* OK when all were built, and as many as the statement wants; fills *ret_step. */
+/* Fills in *ret_step. OK if all parameters were built; their number must be that of the
+ * statement. */
 enum status params_step(const struct params *p, const struct pg_statement *statement,
                         struct pg_step *ret_step, struct err *err) MUST_USE;
 

@@ -134,7 +134,7 @@ int pg_server_version(const struct pg *pg)
     return pg->server_version;
 }
 
-/* ---- time ---- */
+/* ---- timer ---- */
 
 void pg_timer_set(struct pg *pg)
 {
@@ -176,8 +176,8 @@ static void forget_prepared(struct pg *pg, const struct pg_statement *statement)
     }
 }
 
-/* A segment of its own: within the request's, an error before the Parse would skip it, and later
- * requests that count on it are on their way already. */
+/* Sends the preparation in a segment of its own: within the request's segment, an earlier error
+ * would skip it, while later requests that rely on it have already been sent. */
 static enum status prepare(struct pg *pg, const struct pg_statement *statement, int64_t deadline_us,
                            struct err *err)
 {
@@ -220,7 +220,8 @@ static bool send_step(struct pg *pg, const struct pg_step *step)
                                1) == 1;
 }
 
-/* From here on a failure counts as sent: the request ends as UNKNOWN once the session is gone. */
+/* From here on a request counts as sent, even if sending fails: it ends as UNKNOWN once the session
+ * is gone. */
 static void send_segment(struct pg *pg, const struct pg_request *request)
 {
     for (int i = 0; i < request->step_count && !pg->is_broken; i++) {
@@ -279,8 +280,8 @@ enum status pg_send_one(struct pg *pg, const struct pg_statement *statement,
 
 /* ---- replies ---- */
 
-/* A statement that could not be prepared is tried again with its next request; whoever uses it now
- * gets the reason instead of "does not exist". */
+/* Lets the next request prepare a statement again whose preparation failed; a request that already
+ * uses it gets this reason instead of "does not exist". */
 static void end_prepare(struct pg *pg, const struct pg_op *op)
 {
     if (op->err.status != STATUS_OK) {
@@ -290,8 +291,8 @@ static void end_prepare(struct pg *pg, const struct pg_op *op)
     }
 }
 
-/* A primary that was made a standby, or a disk that is nearly full: on another host of conninfo, or
- * later, writes may pass. */
+/* Leaves a server that refuses writes (a primary that became a standby, or a disk that is nearly
+ * full): on another host of conninfo, or later, writes may succeed. */
 static void leave_read_only(struct pg *pg, const struct err *err)
 {
     if (strcmp(err->code, "25006") == 0 && !pg->is_broken) {
@@ -353,7 +354,7 @@ void pg_requests_read(struct pg *pg)
         PGresult *rows = PQgetResult(pg->conn);
         if (PQstatus(pg->conn) == CONNECTION_BAD) {
             PQclear(rows);
-            return; /* the caller looks at the connection too */
+            return; /* the caller checks the connection too */
         }
         if (PQresultStatus(rows) == PGRES_PIPELINE_SYNC) {
             PQclear(rows);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One PostgreSQL connection on a libuv loop, kept up for ever: non-blocking libpq in pipeline mode,
- * prepared statements, binary parameters and results, a deadline of ours per request. Reconnects
- * with jitter, to the one of several hosts that takes writes; a silent one is tried last. Only
- * store/ includes libpq-fe.h. One thread, never used after fork.
+ * One PostgreSQL connection on a libuv loop that is kept up permanently: non-blocking libpq in
+ * pipeline mode, prepared statements, binary parameters and results, and our own deadline per
+ * request. It reconnects with jitter. If there are several hosts, it uses the one that accepts
+ * writes; a host that does not answer is tried last. Only store/ includes libpq-fe.h. One thread,
+ * never used after fork.
  *
  * A request is one pipeline segment: its statements and a sync, hence one implicit transaction and
  * one commit. Rows count only when the sync has arrived: that is when `done` is called, once.
  *
- * Lost after sending (ARCHITECTURE §4.11): the connection first makes a new session, ends the old
- * backend there and waits until it is gone, and only then reports STATUS_UNKNOWN, so the caller can
- * read back at once. While PostgreSQL stays away such requests wait. */
+ * If the connection is lost after sending (ARCHITECTURE §4.11), it first makes a new session, ends
+ * the old backend from there and waits until it is gone, and only then reports STATUS_UNKNOWN, so
+ * that the caller can read back at once. While PostgreSQL is unreachable such requests wait. */
 #ifndef CLAIMD_STORE_PG_PG_H
 #define CLAIMD_STORE_PG_PG_H
 
@@ -23,26 +24,27 @@
 #define PG_STEPS_MAX 20
 
 struct pg;
-struct pg_result; /* rows of one statement, borrowed within `done` */
+struct pg_result; /* rows of one statement, borrowed until `done` returns */
 
-/* Binary image of a parameter; bytes NULL = SQL NULL. Copied by pg_send(). */
+/* Binary form of a parameter; bytes NULL = SQL NULL. pg_send() copies it. */
 struct pg_param {
     const void *bytes;
     int len;
 };
 
-/* A statement is borrowed for as long as the connection is open and known by its address; one whose
- * name is "" is parsed each time and only needs to live until pg_send() returns. */
+/* A statement is identified by its address and borrowed as long as the connection is open. A
+ * statement with the name "" is parsed each time and only needs to live until pg_send() returns. */
 struct pg_step {
     const struct pg_statement *statement;
     const struct pg_param *params;
 };
 
-/* OK: committed, results[i] belongs to step i. UNKNOWN: sent, outcome not known, the old backend is
- * gone. Else the server refused: err->code is its SQLSTATE (CL00x and 40… are CONFLICT; CL002, 22…,
- * 23… and 54001 INVALID, the data are wrong; 55P03 and 57014 TIMEOUT; 08, 53, 57, 58, 25006 and a
- * missing partition UNAVAILABLE; 2200H LIMIT; others INTERNAL) and nothing of the segment happened.
- * It may call pg_send() and pg_close(). */
+/* Ends a request. OK: committed, results[i] belongs to step i. UNKNOWN: sent, the outcome is not
+ * known, and the old backend is gone. Otherwise the server refused, and nothing of the segment
+ * happened; err->code is the SQLSTATE (CL00x and 40… are CONFLICT; CL002, 22…, 23… and 54001 are
+ * INVALID, the data are wrong; 55P03 and 57014 TIMEOUT; 08, 53, 57, 58, 25006 and a missing
+ * partition UNAVAILABLE; 2200H LIMIT; others INTERNAL). The callback may call pg_send() and
+ * pg_close(). */
 typedef void pg_done_cb(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err);
 
@@ -54,11 +56,11 @@ struct pg_request {
     void *ctx;
 };
 
-/* A new session is ready: LISTEN done, statements prepared on first use. Comes after the UNKNOWNs
- * of the session before. */
+/* A new session is ready: LISTEN is done, statements are prepared on first use. Called after the
+ * UNKNOWNs of the previous session. */
 typedef void pg_up_cb(void *ctx);
-/* A session was lost, or could not be made: comes with each attempt, so log it as a complaint.
- * INVALID: conninfo is wrong, or leads to a pooler in transaction mode; it won't get better. */
+/* A session was lost or could not be made. Called for each attempt, so log it as a complaint.
+ * INVALID: conninfo is wrong, or leads to a pooler in transaction mode; retrying will not help. */
 typedef void pg_down_cb(void *ctx, const struct err *why);
 typedef void pg_notify_cb(void *ctx, const char *channel, const char *payload);
 
@@ -67,13 +69,13 @@ struct pg_options {
     const char *conninfo;         /* libpq keywords; copied; never logged */
     const char *application_name; /* copied */
     const char *listen;           /* channel, or NULL; copied */
-    int64_t timeout_us;           /* default deadline of a request; connects have the same */
+    int64_t timeout_us;           /* default deadline of a request, and of connecting */
     int lock_timeout_ms;          /* 0 = none */
     int statement_timeout_ms;     /* 0 = none */
-    /* Its statements find their rows by indexes, however large the tables are: each is planned
-     * once. What has to read more asks for SQL_PLAN_ANEW first, in its segment. */
+    /* Plan each statement only once: its statements must find their rows by indexes, however large
+     * the tables are. A segment that has to read more begins with SQL_PLAN_ANEW. */
     bool plans_once;
-    pg_up_cb *on_up; /* may be NULL, as the next two */
+    pg_up_cb *on_up; /* may be NULL, like the next two */
     pg_down_cb *on_down;
     pg_notify_cb *on_notify;
     void *ctx;
@@ -81,50 +83,53 @@ struct pg_options {
 
 enum status pg_open(const struct pg_options *options, struct pg **ret_pg, struct err *err) MUST_USE;
 
-/* Ends what was sent with UNKNOWN (without waiting) and closes; the memory goes with the loop's
- * next turn. Accepts NULL. */
+/* Ends what was sent with UNKNOWN (without waiting) and closes; the memory is freed in the next
+ * turn of the loop. Accepts NULL. */
 void pg_close(struct pg *pg);
 
 bool pg_is_up(const struct pg *pg);
-/* BOOTTIME of the present session's start; 0 when down. */
+/* Returns the BOOTTIME when the present session started; 0 = disconnected. */
 int64_t pg_up_since_us(const struct pg *pg);
 int pg_backend_pid(const struct pg *pg);
-int pg_server_version(const struct pg *pg); /* 150020; 0 before the first session */
+int pg_server_version(const struct pg *pg); /* such as 150020; 0 before the first session */
 
-/* Queues the segment and writes what the socket takes; never calls back from inside. UNAVAILABLE
- * when down (nothing is queued for later), LIMIT when too many wait, NOMEM. */
+/* Queues the segment and writes what the socket accepts; never calls back from inside. UNAVAILABLE
+ * when down (nothing is queued for later), LIMIT if too many requests wait, NOMEM. */
 enum status pg_send(struct pg *pg, const struct pg_request *request, struct err *err) MUST_USE;
-/* One statement with the connection's deadline; params NULL = it takes none. */
+/* Sends one statement with the connection's deadline; params NULL = it has none. */
 enum status pg_send_one(struct pg *pg, const struct pg_statement *statement,
                         const struct pg_param *params, pg_done_cb *done, void *ctx,
                         struct err *err) MUST_USE;
 
-/* Readers of binary results; the column must have the type that the name says. Out of range or NULL
- * is a bug: assert. Select jsonb and numeric as text: their binary forms are not read here. */
+/* Readers of binary results; the column must have the type that the function's name says. Out of
+ * range or NULL is a bug: assert. Select jsonb and numeric as text: their binary forms are not
+ * supported. */
 int pg_row_count(const struct pg_result *r);
 bool pg_is_null(const struct pg_result *r, int row, int column);
 int64_t pg_i64(const struct pg_result *r, int row, int column); /* int2, int4, int8 */
 bool pg_bool(const struct pg_result *r, int row, int column);
 int64_t pg_time_us(const struct pg_result *r, int row, int column); /* timestamptz → Unix µs */
-/* Where a row stands: block · 2^16 + number, 0 for (0,0), where none does; NULL is PG_TID_NULL. */
+/* Physical position of a row: block · 2^16 + number; 0 for (0,0), which no row has; NULL is
+ * PG_TID_NULL. */
 #define PG_TID_NULL (-1)
 int64_t pg_tid(const struct pg_result *r, int row, int column);
-/* NUL-terminated. */
+/* The text is NUL-terminated and borrowed from the result; ret_len may be NULL. */
 const char *pg_text(const struct pg_result *r, int row, int column, size_t *ret_len);
 
-/* Builders of binary parameters into a buf: arrays of one dimension. */
+/* Builders of binary parameters; those of one-dimensional arrays write into a buf. */
 struct pg_param pg_param_i64(int64_t value, char storage[8]);
 struct pg_param pg_param_i32(int32_t value, char storage[4]);
 struct pg_param pg_param_bool(bool value);
-struct pg_param pg_param_text(const char *text);       /* NULL = SQL NULL */
-struct pg_param pg_param_buf(const struct buf *array); /* borrows what a builder below wrote */
+struct pg_param pg_param_text(const char *text); /* NULL = SQL NULL */
+/* borrows the array that a builder below wrote */
+struct pg_param pg_param_buf(const struct buf *array);
 enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *ret,
                           struct err *err) MUST_USE;
 enum status pg_array_i64(struct buf *out, const int64_t *values, size_t count,
                          struct err *err) MUST_USE;
 enum status pg_array_tid(struct buf *out, const int64_t *values, size_t count,
                          struct err *err) MUST_USE;
-/* A NULL value = SQL NULL; lens may be NULL. */
+/* A NULL value is SQL NULL; lens may be NULL. */
 enum status pg_array_text(struct buf *out, const char *const *values, const size_t *lens,
                           size_t count, struct err *err) MUST_USE;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between us and PostgreSQL there may be a pooler. In session mode its server is ours for as long
- * as our connection lasts. In transaction mode it is ours for one transaction: prepared statements,
- * settings and LISTEN would be left with others (INTERFACES rule 8). Told apart by a second
- * connection, whose open transaction takes our server away, if it is not ours. */
+ * Detects a pooler between us and PostgreSQL. In session mode the server process is ours for as
+ * long as our connection lasts. In transaction mode it is ours for one transaction, so prepared
+ * statements, settings and LISTEN would be left to other clients (INTERFACES rule 8). A second
+ * connection tells the modes apart: its open transaction takes our server process away unless that
+ * is reserved for us. */
 #include "sql/statement.h"
 #include "store/pg/internal.h"
 
@@ -12,13 +13,13 @@
 #include <string.h>
 
 struct pg_pooling {
-    struct pg *pg;    /* the session in question; NULL: nobody asks any more */
+    struct pg *pg;    /* the session in question; NULL = stopped */
     struct pg *other; /* the second connection */
     pg_pooling_cb *done;
 };
 
 static const struct pg_statement open_transaction = {.name = "", .sql = "BEGIN"};
-/* Perhaps on a server that has not heard which path we set. */
+/* The name is qualified: this server process may not have received our search path. */
 static const struct pg_statement whose_server = {.name = "",
                                                  .sql = "SELECT pg_catalog.pg_backend_pid()"};
 
@@ -90,7 +91,7 @@ enum status pg_pooling_start(struct pg *pg, pg_pooling_cb *done, struct err *err
     return STATUS_OK;
 }
 
-/* Its transaction ends with its connection. */
+/* Closing the connection ends its transaction. */
 void pg_pooling_stop(struct pg *pg)
 {
     struct pg_pooling *p = pg->pooling;

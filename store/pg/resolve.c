@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hosts that are names get their addresses without blocking, and several hosts take turns. */
+ * Looks up host names without blocking, and rotates the order of several hosts. */
 #include "store/pg/internal.h"
 
 #include <arpa/inet.h>
@@ -10,16 +10,16 @@
 #include <string.h>
 
 #define HOSTS_MAX 8
-#define ADDRESSES_MAX 4 /* tried of each name */
+#define ADDRESSES_MAX 4 /* addresses tried per name */
 #define LIST_MAX 4096
 
-/* Looks up one name after the other. Outlives a cancelled session, since libuv can't stop a lookup
- * that has begun: then `pg` is NULL. */
+/* Looks up one name after the other. Outlives a cancelled session, in which case `pg` is NULL,
+ * since libuv can't stop a lookup that has begun. */
 struct pg_resolve {
     uv_getaddrinfo_t request;
     struct pg *pg;
     pg_resolved_cb *done;
-    char *names[HOSTS_MAX]; /* into `host` */
+    char *names[HOSTS_MAX]; /* they point into `host` */
     char *ports[HOSTS_MAX];
     size_t count;
     size_t next;
@@ -27,7 +27,7 @@ struct pg_resolve {
     char *port;
     struct buf lists[3]; /* host, hostaddr, port */
     size_t added;
-    struct err failure; /* of the last name that has no address */
+    struct err failure; /* of the last name for which no address was found */
 };
 
 static void resolve_free(struct pg_resolve *r)
@@ -40,9 +40,10 @@ static void resolve_free(struct pg_resolve *r)
     free(r);
 }
 
-/* ---- what conninfo says ---- */
+/* ---- conninfo ---- */
 
-/* Cuts the list at its commas. Returns how many there are; those beyond the bound are left out. */
+/* Splits the list at its commas. Returns the number of items, including those beyond the bound,
+ * which are not stored. */
 static size_t split(char *list, char *items[HOSTS_MAX])
 {
     size_t count = 0;
@@ -75,8 +76,9 @@ static char *copy_value(const PQconninfoOption *options, const char *keyword)
     return NULL;
 }
 
-/* From the host on whose turn it is, so that a silent one doesn't keep us from the next. NOT_FOUND:
- * no host, addresses given, or one host that is no name. */
+/* Reads the hosts, beginning with the one at host_turn, so that a host that does not answer does
+ * not keep us from the next. NOT_FOUND: no host, addresses are given, or there is one host that is
+ * not a name. */
 static enum status read_hosts(struct pg_resolve *r, const char *conninfo, struct err *err)
 {
     char *why = NULL;
@@ -148,7 +150,7 @@ static void resolve_end(struct pg_resolve *r, enum status st, const struct err *
 
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *list);
 
-/* Starts the next lookup. OK with `*ret_busy` false: every host is listed. */
+/* Starts the next lookup. OK with `*ret_busy` false: every host is in the lists. */
 static enum status resolve_next(struct pg_resolve *r, bool *ret_busy, struct err *err)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -243,7 +245,7 @@ enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *er
     }
     pg->resolve = r;
     if (!is_busy) {
-        resolve_end(r, STATUS_OK, err); /* several hosts, and none is a name */
+        resolve_end(r, STATUS_OK, err); /* several hosts, none of which is a name */
     }
     return STATUS_OK;
 }

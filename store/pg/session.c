@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A session: connect, end the predecessor, set up, poll, lose. */
+ * A session: connect, end the predecessor's backend, set up, poll, handle its loss. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "store/pg/internal.h"
@@ -10,15 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_MAX_US (2 * US_PER_S) /* ± 50 %: 5 s after a failover we have a session again */
-#define SETTLED_US (2 * US_PER_S)   /* a session that lived as long was no flash in the pan */
+/* ± 50 %: after a failover we have a session again within 5 s */
+#define RETRY_MAX_US (2 * US_PER_S)
+/* after a session that lasted this long, the delays start again from the first */
+#define SETTLED_US (2 * US_PER_S)
 #define END_BACKEND_MS 3000
 #define SETUP_TEXT_MAX 1024
 
-/* Plans for the table as it is now: one made on 20 rows scans a million (ARCHITECTURE §3). Where
- * each is made once, it may do nothing but look up rows by an index: what it was made on is no
- * matter then. They are not compiled, which would take longer than all that they do. And if our
- * host vanishes in the middle of a segment, the rows that it has locked are free soon. */
+/* Settings of a session. PLANS_ANEW makes plans for the table as it is now: a plan made on 20 rows
+ * would scan a million (ARCHITECTURE §3). PLANS_ONCE plans each statement once and allows only
+ * look-ups by index, for which it does not matter what the table was like then. JIT is off, since
+ * compiling would take longer than our statements. The keepalives make PostgreSQL release locked
+ * rows soon if our host vanishes in the middle of a segment. */
 #define PLANS_ANEW "SET plan_cache_mode = force_custom_plan;"
 #define PLANS_ONCE                                                        \
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;" \
@@ -30,8 +33,9 @@
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2;" \
     "SET tcp_keepalives_count = 3; SET tcp_user_timeout = 10000;"
 
-/* A column more, for what it does: what was acknowledged to us must outlive a crash of PostgreSQL
- * (G1), whatever the database or the role says. What waits for more than that stays. */
+/* An extra column, selected for its side effect: what was acknowledged to us must survive a crash
+ * of PostgreSQL (G1), whatever the database or the role sets. Settings that wait for more than that
+ * are kept. */
 #define COMMIT_SETTING                             \
     ", CASE current_setting('synchronous_commit')" \
     " WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END"
@@ -53,13 +57,13 @@ static void poll_end(struct pg *pg)
     }
 }
 
-/* libpq replaces the socket between the addresses that it tries, perhaps by one of the same number:
- * the caller ends the polling before it lets libpq go on. */
+/* libpq changes the socket when it tries the next address, perhaps to one with the same number, so
+ * the caller ends the polling before it lets libpq continue. */
 static bool poll_start(struct pg *pg, int events)
 {
     int fd = PQsocket(pg->conn);
     if (fd < 0 || (pg->polled != NULL && pg->polled->fd != fd)) {
-        return false; /* libpq has closed it: it found the server gone */
+        return false; /* libpq closed it because it found the server gone */
     }
     if (pg->polled == NULL) {
         struct pg_poll *polled = calloc(1, sizeof *polled);
@@ -85,7 +89,7 @@ void pg_session_poll(struct pg *pg)
     int events = UV_READABLE | (left > 0 ? UV_WRITABLE : 0);
     if (left < 0 || !poll_start(pg, events)) {
         pg->is_broken = true;
-        poll_end(pg); /* at once: the number of a closed socket is somebody else's next */
+        poll_end(pg); /* at once, since the number of a closed socket may be reused */
         pg_timer_set(pg);
     }
 }
@@ -138,15 +142,15 @@ void pg_session_lost(struct pg *pg, const struct err *why)
     }
 }
 
-/* No answer in time: perhaps this host is gone, and another has taken over. */
+/* No answer in time: this host may be gone, and another may have taken over. */
 static void lost_by_silence(struct pg *pg, const struct err *why)
 {
     pg->host_turn++;
     pg_session_lost(pg, why);
 }
 
-/* libpq has no text where it did not find out itself, and its text of a closed connection only
- * guesses what the server has said. */
+/* Prefers the server's last words: libpq has no text for an end that it did not detect itself, and
+ * its text about a closed connection only guesses. */
 static void lost_by_libpq(struct pg *pg, const char *what)
 {
     struct err why = {0};
@@ -159,7 +163,7 @@ static void lost_by_libpq(struct pg *pg, const char *what)
 
 /* ---- stages ---- */
 
-/* Notices are of no interest, but an idle session hears in one why it ends. */
+/* Notices are ignored, except that an idle session gets the reason for its end in one. */
 static void on_notice(void *ctx, const PGresult *rows)
 {
     struct pg *pg = ctx;
@@ -172,15 +176,15 @@ static void on_notice(void *ctx, const PGresult *rows)
     }
 }
 
-/* Only an own deadline covers every case (a stopped server answers TCP), these free the socket of a
- * host that vanished. */
+/* Begins to connect. The keepalives free the socket of a host that vanished; they don't replace our
+ * own deadline, since a stopped server still answers TCP. */
 static PGconn *connect_start(const struct pg *pg, const struct pg_hosts *hosts)
 {
     const char *names[16] = {"target_session_attrs", "dbname",          "application_name",
                              "client_encoding",      "keepalives_idle", "keepalives_interval",
                              "keepalives_count",     "tcp_user_timeout"};
     const char *values[16] = {
-        "read-write", /* before conninfo, which may want another */
+        "read-write", /* before conninfo, which may ask for another */
         pg->options.conninfo, pg->options.application_name, "UTF8", "5", "2", "3", "10000"};
     size_t count = 8;
     if (hosts->host != NULL) {
@@ -202,7 +206,7 @@ static void session_wait(struct pg *pg, enum pg_stage stage, int64_t timeout_us)
     pg_timer_set(pg);
 }
 
-/* Sends one simple query, whose end stage_end() acts on. */
+/* Sends one simple query; stage_end() acts on its result. */
 static void stage_query(struct pg *pg, enum pg_stage stage, int64_t timeout_us, const char *sql)
 {
     session_wait(pg, stage, timeout_us);
@@ -234,7 +238,7 @@ static void start_setup(struct pg *pg)
     stage_query(pg, PG_SETTING_UP, pg->options.timeout_us, sql);
 }
 
-/* An abandoned backend that waits for a row would still commit, later (ARCHITECTURE §4.11). */
+/* Ends the old backend: if it waits for a row, it would still commit later (ARCHITECTURE §4.11). */
 static void start_ending(struct pg *pg)
 {
     char sql[SETUP_TEXT_MAX];
@@ -264,7 +268,7 @@ static void session_up(struct pg *pg)
     }
 }
 
-/* ---- is there a pooler in between? ---- */
+/* ---- looking for a pooler ---- */
 
 static void pooled_by_transaction(struct pg *pg)
 {
@@ -278,7 +282,7 @@ static void pooled_by_transaction(struct pg *pg)
 static void on_pooling(struct pg *pg, enum pg_pooling_kind kind)
 {
     if (pg->is_asking_again) {
-        return; /* the answer is on its way */
+        return; /* the reply is on its way */
     }
     switch (kind) {
     case PG_POOLING_UNKNOWN:
@@ -307,7 +311,7 @@ static void start_probing(struct pg *pg)
 static void end_probing(struct pg *pg)
 {
     if (!pg->is_asking_again) {
-        return; /* something else came in */
+        return; /* other input arrived */
     }
     if (pg->server_pid_now != pg->backend.pid) {
         pooled_by_transaction(pg);
@@ -317,8 +321,8 @@ static void end_probing(struct pg *pg)
     session_up(pg);
 }
 
-/* No answer within the deadline: the other connection waits for a server (session mode, all are in
- * use), or we do, for the one that it holds. */
+/* Handles a deadline without an answer: either the second connection waits for a server (session
+ * mode, all are in use), or we wait for the one that it holds. */
 static void probing_late(struct pg *pg)
 {
     if (pg->is_asking_again) {
@@ -449,7 +453,7 @@ static void notifications_read(struct pg *pg)
     }
 }
 
-/* May end with another stage, PG_CLOSED among them. */
+/* May change the stage, even to PG_CLOSED. */
 static void session_read(struct pg *pg)
 {
     bool is_alive = PQconsumeInput(pg->conn) == 1;
@@ -498,7 +502,7 @@ void pg_session_tick(struct pg *pg, int64_t now_us)
 {
     struct err why = {0};
     if (pg->stage == PG_UP && !pg->is_broken && is_overdue(pg, now_us)) {
-        session_read(pg); /* we may have slept: the reply may be here */
+        session_read(pg); /* the process may have been suspended: the reply may have arrived */
     }
     if (pg->stage == PG_CLOSED) {
         return;

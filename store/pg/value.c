@@ -33,8 +33,8 @@ static const struct {
     {"25006", STATUS_UNAVAILABLE},
 };
 
-/* No constraint is named where a row finds no partition: the day is missing, and the row is
- * fine. */
+/* True if a row found no partition, an error that names no constraint: the day is missing, and the
+ * row is fine. */
 static bool has_no_partition(const PGresult *rows, const char *code)
 {
     return code != NULL && strcmp(code, "23514") == 0 &&
@@ -104,7 +104,7 @@ void pg_err_from(struct err *err, const PGresult *rows)
         st = STATUS_UNAVAILABLE;
     }
     if (text == NULL) {
-        text = PQresultErrorMessage(rows); /* made by libpq itself */
+        text = PQresultErrorMessage(rows); /* libpq itself made the error */
     }
     err_set(err, st, 0, "%.*s", (int)strcspn(text, "\n"), text);
     size_t len = code != NULL ? strnlen(code, sizeof err->code - 1) : 0;
@@ -176,7 +176,7 @@ int64_t pg_time_us(const struct pg_result *r, int row, int column)
     return since_2000 + PG_EPOCH_UNIX_US;
 }
 
-/* src/backend/utils/adt/tid.c, tidsend(): block, then the number on it. */
+/* Format: src/backend/utils/adt/tid.c, tidsend(): block, then the number within it. */
 int64_t pg_tid(const struct pg_result *r, int row, int column)
 {
     if (pg_is_null(r, row, column)) {
@@ -243,7 +243,7 @@ static int hex_digit(char c)
     return value < 16 ? value : value - 6;
 }
 
-/* Hyphens may stand anywhere, as in PostgreSQL. */
+/* Hyphens may be anywhere, as in PostgreSQL. */
 enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *ret, struct err *err)
 {
     unsigned char bytes[16] = {0};
@@ -273,8 +273,9 @@ static enum status append_u32(struct buf *out, uint32_t value, struct err *err)
     return buf_append(out, &wire, sizeof wire, err);
 }
 
-/* src/backend/utils/adt/arrayfuncs.c, array_recv(): dimensions, has NULLs, element type, then
- * length and lower bound of the one dimension. An empty array has no dimension. */
+/* Format: src/backend/utils/adt/arrayfuncs.c, array_recv(): number of dimensions, whether there are
+ * NULLs, element type, then length and lower bound of the one dimension. An empty array has no
+ * dimension. */
 static enum status append_head(struct buf *out, bool has_null, unsigned type, size_t count,
                                struct err *err)
 {

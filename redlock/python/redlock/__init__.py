@@ -43,12 +43,12 @@ class Report(NamedTuple):
     waited: float
     left: float  # of the lease
     holder_left: float | None  # HELD: until the holder's lease ends; None = unknown
-    deleted: int  # of a release, in nodes × keys, as are the next three
+    deleted: int  # of a release, in nodes × keys, like the next three
     missing: int
     stolen: int  # held by another although the lease had not ended: must be 0
     unknown: int  # not acknowledged: the key ends there by its ttl
     votes: tuple[Vote, ...]  # of the last try, in the order of the nodes
-    holder: str  # HELD: the holder's label; "" = it has none
+    holder: str  # HELD: the holder's label; "" = none
     message: str  # one line: the result, and the nodes that failed and why
 
 
@@ -73,7 +73,7 @@ class Node(NamedTuple):
     uptime: float
     quarantine: float
     clock_offset: float | None
-    why: str  # it may not vote
+    why: str  # why it may not vote
 
 
 class Holding(NamedTuple):
@@ -81,8 +81,8 @@ class Holding(NamedTuple):
     vote: Vote
     holder: str  # the start of its token
     ttl: float | None  # None = without expiry
-    label: str  # of its client; anybody may have written it
-    waiting: int  # in line there
+    label: str  # its client's; anyone may have written it
+    waiting: int  # number of waiters in line there
 
 
 class LockOptions(TypedDict, total=False):
@@ -148,8 +148,8 @@ _ids = itertools.count(1)
 _clients: weakref.WeakValueDictionary[int, Client] = weakref.WeakValueDictionary()
 _watched: weakref.WeakValueDictionary[int, LockBase] = weakref.WeakValueDictionary()
 _requests: dict[int, Request] = {}
-_here = threading.local()  # .is_callback
-_ending = threading.Event()  # the program ends: its clients are about to be closed
+_here = threading.local()  # .is_callback: this thread runs callbacks
+_ending = threading.Event()  # the program is ending: its clients are about to be closed
 
 
 def _ms(name: str, value: float | None) -> int:
@@ -201,8 +201,9 @@ def _note_callback() -> None:
     if not getattr(_here, "is_callback", False):
         _here.is_callback = True
         if sys.version_info < (3, 12):
-            # Its thread keeps Python's record of it. If each callback made a new one, a child that was
-            # forked at that moment would hang: until 3.12 fork() does not mind the lock of these records.
+            # Keeps Python's record of this thread. If each callback made a new one, a child that
+            # is forked at that moment would hang: before 3.12, fork() ignores the lock of these
+            # records.
             pythonapi.PyGILState_Ensure()
 
 
@@ -237,7 +238,7 @@ def _watch_end() -> None:
 
 def _close(pointer: int, once: threading.Lock) -> None:
     if once.acquire(blocking=False):
-        if getattr(_here, "is_callback", False):  # collected on the thread whose end it would wait for
+        if getattr(_here, "is_callback", False):  # collected on the callback thread, whose end it would await
             threading.Thread(target=lib.redlock_close, args=(pointer,)).start()
         else:
             lib.redlock_close(pointer)
@@ -253,7 +254,7 @@ class Request:
         self._mutex = threading.Lock()
         self._raw: list[_c.Report] | None = None
         self._is_given_up = False
-        self._own = c_void_p()  # an owner for this request alone, by which it is cancelled
+        self._own = c_void_p()  # an owner for this request alone, used to cancel it
 
     def start(self) -> None:
         first, raw, ctx = self._locks[0], _c.Report(size=sizeof(_c.Report)), next(_ids)
@@ -334,9 +335,9 @@ class LockBase:
                  on_change: Callable[[Any, State], object] | None = None, lost_ok: bool = False) -> None:
         self._handle: int | None = None
         self._request: Request | None = None
-        self._mutex = threading.RLock()  # of these two: no handle is freed while it is looked at
-        self._turn = threading.RLock()  # of calls that wait for the nodes
-        self._is_inside = False  # the block of a with statement
+        self._mutex = threading.RLock()  # guards these two: no handle is freed while it is being read
+        self._turn = threading.RLock()  # serializes calls that wait for the nodes
+        self._is_inside = False  # inside the block of a with statement
         self._client, self._owner, self._on_change, self._lost_ok = client, owner, on_change, lost_ok
         several = (keys,) if isinstance(keys, (str, bytes)) else tuple(keys)
         self._keys = [_bytes("key", key) for key in several]
@@ -385,7 +386,7 @@ class LockBase:
 
     def _pop(self) -> int | None:
         if self._client._is_forked():
-            return None  # it is the parent's
+            return None  # it belongs to the parent
         with self._turn, self._mutex:
             handle, self._handle = self._handle, None
         return handle
@@ -488,9 +489,10 @@ class Client:
         _check(lib.redlock_open(byref(options), byref(pointer), byref(raw)), raw)
         self._pointer = pointer.value
         self._once = threading.Lock()
-        weakref.finalize(self, _close, self._pointer, self._once)  # also when the interpreter ends
+        weakref.finalize(self, _close, self._pointer, self._once)  # also runs when the interpreter ends
         _watch_end()
-        # An owner keeps the client's memory: calls that come after close() are refused, not fatal.
+        # An owner keeps the client's memory alive: calls after close() are refused instead of
+        # crashing.
         lib.redlock_owner_new(pointer, byref(keeper))
         weakref.finalize(self, lib.redlock_owner_free, keeper.value).atexit = False
 
@@ -511,9 +513,9 @@ class Client:
             request.start()
             over.wait()
             if _ending.is_set() and threading.current_thread().daemon:
-                threading.Event().wait()  # it ends with the program, whose stderr is no longer its own
+                threading.Event().wait()  # ends with the program; its stderr must not be used any more
             return request.reports()
-        except BaseException:  # Ctrl-C, say
+        except BaseException:  # such as Ctrl-C
             request.give_up()
             raise
 

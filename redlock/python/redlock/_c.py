@@ -13,7 +13,8 @@ LABEL_LEN_MAX = 64
 LATENCY_BUCKETS = 20
 FINGERPRINT_SIZE = 17
 
-# What a call ended with; when a lock may still be relied on; what a node said; what happened to a node.
+# Result: how a call ended; State: whether a lock may still be relied on; Vote: a node's answer;
+# EventKind: what happened to a node.
 Result = IntEnum("Result", "OK HELD SPLIT NO_QUORUM LOST CANCELLED INVALID SYSTEM", start=0, module="redlock")
 State = IntEnum("State", "HELD SUSPECT LOST", start=0, module="redlock")
 Mode = IntEnum("Mode", "PLAIN SHARED EXCLUSIVE", start=0, module="redlock")
@@ -79,7 +80,7 @@ class Holding(Structure):
 STRUCTS = {"report": Report, "event": Event, "options": Options, "key": Key, "request": Request, "stats": Stats,
            "node_info": NodeInfo, "holding": Holding}
 ENUMS = {"result": Result, "state": State, "mode": Mode, "vote": Vote, "event_kind": EventKind}
-# Handles are void *: what is returned, and the arguments.
+# Result type, then argument types. Handles are void *.
 FUNCTIONS = {
     "text": (c_char_p, c_int),
     "open": (c_int, POINTER(Options), POINTER(c_void_p), POINTER(Report)),
