@@ -19,8 +19,7 @@
 
 #define ROUNDS 3
 #define CONTENDED_ROUNDS 5 /* unless --rounds is given */
-/* Value of --only: everything except the contests. */
-#define LOADS "loads"
+#define LOADS "loads"      /* value of --only: everything except the contests */
 #define IN_FLIGHT 50
 #define BATCH 128
 #define BATCHES_IN_FLIGHT 4

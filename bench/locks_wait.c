@@ -12,8 +12,7 @@
 #define SETTLE_US (10 * US_PER_MS) /* time for the waiter to be refused and to wait */
 #define LIMIT_US (5 * US_PER_S)
 #define WAITERS 50
-/* More than a lease: waiters check when the observed lease ends. */
-#define QUIET_US (31 * US_PER_S)
+#define QUIET_US (31 * US_PER_S) /* more than a lease: waiters look when the observed one ends */
 #define WAIT_US (60 * US_PER_S)
 
 struct pair {

@@ -13,8 +13,7 @@
 #define ALONE_MS 1500
 #define THREADS_MAX 256
 #define TTL_MS 30000
-/* So that a busy machine does not look like a dead node. */
-#define NODE_TIMEOUT_MS 1000
+#define NODE_TIMEOUT_MS 1000 /* so that a busy machine does not look like a dead node */
 
 enum status locks_world_open(struct locks_world *w, struct err *err)
 {

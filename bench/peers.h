@@ -20,8 +20,7 @@ enum peers_work {
     PEERS_START,
     PEERS_INSERT,
     PEERS_START_500, /* 500 jobs per second, by one client */
-    /* From here on drains with handlers that take that many ms. */
-    PEERS_SLEEP_1,
+    PEERS_SLEEP_1,   /* from here on drains with handlers that take that many ms */
     PEERS_SLEEP_10,
     PEERS_SLEEP_100,
     PEERS_CPU_1,
@@ -34,15 +33,12 @@ enum peers_work {
 
 struct peers_work_spec {
     const char *name;
-    /* First argument of an adapter: drain, start or insert. */
-    const char *asked;
-    int64_t gap_ms; /* start: between inserts; 0 = one after the other */
-    /* Duration of the handlers, unless they are no-ops. */
-    int64_t sleep_ms;
+    const char *asked; /* first argument of an adapter: drain, start or insert */
+    int64_t gap_ms;    /* start: between inserts; 0 = one after the other */
+    int64_t sleep_ms;  /* duration of the handlers, unless they are no-ops */
     int64_t cpu_ms;
     bool is_mixed;
-    /* Claimd's handlers are in Python, like those of the others. */
-    bool is_python;
+    bool is_python; /* claimd's handlers are in Python, like those of the others */
 };
 extern const struct peers_work_spec peers_works[PEERS_WORKS];
 

@@ -252,8 +252,7 @@ static enum status step(struct change *c, const struct pg_statement *statement, 
     enum status st = step_begun(c, statement, list, err);
     if (st != STATUS_OK) {
         enum status undone = admin_exec(c->admin, "ROLLBACK", NULL);
-        /* If the connection is lost, the transaction is undone as well. */
-        (void)undone;
+        (void)undone; /* if the connection is lost, the transaction is undone as well */
         return st;
     }
     return verb_written(admin_exec(c->admin, "COMMIT", err), err);
@@ -267,8 +266,7 @@ static void wait_for_leases(const struct change *c)
                   "claimctl: waiting %.1f s: until then leases may live on the former nodes\n",
                   (double)us / US_PER_S);
     int64_t end_us = clock_boot_us() + us;
-    /* A signal may end a rest early. */
-    while (clock_boot_us() < end_us) {
+    while (clock_boot_us() < end_us) { /* a signal may end a rest early */
         ctl_rest(end_us - clock_boot_us());
     }
 }

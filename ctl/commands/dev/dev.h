@@ -12,8 +12,7 @@
 
 #define DEV_WORKERS_MAX 16
 #define DEV_CHILDREN_MAX (DEV_WORKERS_MAX + 1)
-/* Sockets are below it, and a socket's path has at most 107 bytes. */
-#define DEV_DIR_MAX 64
+#define DEV_DIR_MAX 64 /* sockets are below it, and a socket's path has at most 107 bytes */
 #define DEV_DATABASE_MAX 64
 
 struct dev_child {

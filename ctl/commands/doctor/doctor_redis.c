@@ -328,8 +328,7 @@ static void check_quorum(struct report *r, const struct doctor_nodes *all)
     report_say(r, up >= quorum ? HEALTH_OK : HEALTH_FAIL, "lock nodes",
                "bring nodes back: below the quorum no job is claimed", "%zu of %zu, quorum %zu", up,
                all->count, quorum);
-    /* Then no scheduler can lead, and starting one would not help. */
-    if (up < quorum) {
+    if (up < quorum) { /* then no scheduler can lead, and starting one would not help */
         return;
     }
     report_say(r, leader >= quorum ? HEALTH_OK : HEALTH_FAIL, "scheduler",
