@@ -13,9 +13,8 @@
 
 #define K11 "K11"
 #define BOUND_NS (NS_PER_S + 50 * NS_PER_MS)
-#define LAP_NS                                                                                   \
-    (5 * NS_PER_S) /* longest time from the beginning of a lap to that of the next (decision 23) \
-                    */
+#define LAP_NS \
+    (5 * NS_PER_S) /* longest time from the start of a lap to that of the next (decision 23) */
 #define AFTERMATH_NS (30 * NS_PER_S) /* scaled; by then a full pass has found everything */
 /* While the daemons waited for a CPU, their servers waited about as long. */
 #define STARVED_FACTOR 2
