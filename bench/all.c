@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd-bench all: every workload, one after the other, each in a process of its own; then a table
- * of the goals, and plots. */
+ * claimd-bench all: runs every workload, one after the other, each in a process of its own; then
+ * prints a table of the goals, and plots. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "bench/goals.h"
@@ -21,7 +21,7 @@
 #define WORDS_MAX 12
 #define PATH_SIZE 512
 
-/* On two cores the full ones take about 45 minutes. */
+/* On two cores, the full runs take about 45 minutes. */
 static const struct run {
     const char *full;
     const char *quick;
@@ -89,7 +89,7 @@ static enum status read_all(int fd, struct buf *out, struct err *err)
     }
 }
 
-/* Its JSON line; CONFLICT if it is not "ok". */
+/* Appends the JSON line of the workload; CONFLICT if it is not "ok". */
 static enum status run_one(const char *words, struct buf *out, struct err *err)
 {
     int pipes[2];
@@ -145,7 +145,7 @@ static enum status run_all(const struct bench_options *options, FILE *lines, jso
     return worst;
 }
 
-/* ---- all of them ---- */
+/* ---- all workloads ---- */
 
 static bool is_quiet_enough(const struct bench_options *options)
 {
@@ -168,7 +168,7 @@ static bool is_quiet_enough(const struct bench_options *options)
     return options->is_busy_fine;
 }
 
-/* RESULTS/DATE-AND-TIME */
+/* Makes RESULTS/DATE-AND-TIME. */
 static enum status make_folder(const char *results, char *ret, size_t size, struct err *err)
 {
     struct tm tm;

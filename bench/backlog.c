@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload backlog: daemons that are started when many jobs already wait, and the same with few, in
- * turns: the time to the first claim, the speed of the first ones, what memory it takes. */
+ * Workload backlog: starts daemons when many jobs are already waiting, and when few are, in turns.
+ * Measures the time to the first claim, the speed of the first jobs, and the memory used. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/figures.h"
@@ -26,8 +26,8 @@ static const struct pg_statement empty = {.name = "",
 static const struct pg_statement claims = {
     .name = "claims",
     .sql = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM claimd.fence"};
-/* When the first claim was, how long the first $1 ends took from there on, and how long the first
- * $2, if there were so many. */
+/* Returns the time of the first claim, how long it took from there until $1 jobs had ended, and
+ * until $2 had ended, if there were that many. */
 static const struct pg_statement ends = {
     .name = "ends",
     .sql = "WITH ended AS (SELECT finalized_at - (SELECT min(attempted_at) FROM"
@@ -49,12 +49,12 @@ static const struct pg_statement books = {
 enum { BOOK_ENDED, BOOK_COMPLETED, BOOK_IDS, BOOK_OPEN, BOOK_FAILED, BOOK_TWICE, BOOKS };
 
 struct start {
-    double first_hint_s;  /* since the daemons were started */
-    double first_claim_s; /* the same */
+    double first_hint_s;  /* since the start of the daemons */
+    double first_claim_s; /* likewise */
     double rate;          /* of as many jobs as with the other size */
-    double rate_all;      /* of all that were waited for */
+    double rate_all;      /* of all jobs that were waited for */
     double scheduler_mb;
-    double redis_mb; /* of all masters, at most */
+    double redis_mb; /* of all masters together, the highest value */
 };
 
 static enum status watch_redis(struct cluster *c, struct start *ret, struct err *err)
@@ -66,7 +66,8 @@ static enum status watch_redis(struct cluster *c, struct start *ret, struct err 
     return st;
 }
 
-/* Redis has none at the start. Workers take them away, so a claim tells of one too. */
+/* Redis has no hints at the start. Workers take hints away, so a claim proves that there was
+ * one. */
 static enum status wait_for_hint(struct cluster *c, int64_t claims_before, struct start *ret,
                                  struct err *err)
 {
@@ -95,7 +96,7 @@ static enum status wait_for_hint(struct cluster *c, int64_t claims_before, struc
     }
 }
 
-/* Until so many claims have been made since `from`. */
+/* Waits until `count` claims have been made since `from`. */
 static enum status wait_for_claims(struct cluster *c, int64_t from, int64_t count,
                                    struct start *ret, struct err *err)
 {
@@ -127,7 +128,8 @@ static enum status wait_for_claims(struct cluster *c, int64_t from, int64_t coun
     return STATUS_OK;
 }
 
-/* Those that have ended were completed at once; the others wait as if nothing had happened. */
+/* Checks that each ended job was completed at its first attempt, and that the others still wait,
+ * unchanged. */
 static enum status reconcile(struct cluster *c, int64_t jobs, struct err *err)
 {
     int64_t keys = 0;
@@ -146,7 +148,7 @@ static enum status reconcile(struct cluster *c, int64_t jobs, struct err *err)
     return STATUS_OK;
 }
 
-/* The daemons' whole life: until `wanted` jobs have been claimed, or none is open. */
+/* Starts the daemons, and stops them when `wanted` jobs have been claimed or none is open. */
 static enum status run_daemons(struct cluster *c, int64_t jobs, int64_t wanted, struct start *ret,
                                struct err *err)
 {
@@ -174,7 +176,7 @@ static enum status run_daemons(struct cluster *c, int64_t jobs, int64_t wanted, 
     return cluster_stop_daemons(c, err);
 }
 
-/* `few` ≤ `wanted` ≤ `jobs`. */
+/* Requires `few` ≤ `wanted` ≤ `jobs`. */
 static enum status measure(struct cluster *c, int64_t jobs, int64_t wanted, int64_t few,
                            struct start *ret, struct err *err)
 {
@@ -262,7 +264,7 @@ enum status backlog_run(struct cluster *c, const struct bench_options *options, 
     if (small < 10) {
         return err_fail(err, STATUS_INVALID, "--jobs: at least 100");
     }
-    int64_t few = small * 9 / 10; /* the last ones of a drain are slow */
+    int64_t few = small * 9 / 10; /* the last jobs of a drain are slow */
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
     (void)json_object_set_new(result, "small_jobs", json_integer(small));
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));

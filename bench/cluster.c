@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #define MIGRATE_US (60 * US_PER_S)
-#define STOP_US (40 * US_PER_S) /* a worker's drain has 30 s */
+#define STOP_US (40 * US_PER_S) /* a worker's drain may take 30 s */
 
 static const char pg_settings[] = "shared_buffers = 512MB\n"
                                   "max_wal_size = 4GB\n"
@@ -58,7 +58,8 @@ enum status cluster_wait(struct cluster *c, int64_t us, struct err *err)
 {
     bool is_over = false;
     c->timer.data = &is_over;
-    /* Again and again: one that is due before the first poll would leave nothing to end it. */
+    /* A repeating timer: if a single one were due before the first poll, nothing would end that
+     * poll. */
     (void)uv_timer_start(&c->timer, on_timer, (uint64_t)(us / US_PER_MS), 1);
     while (!is_over && !c->is_interrupted) {
         (void)uv_run(&c->loop, UV_RUN_ONCE);
@@ -67,7 +68,8 @@ enum status cluster_wait(struct cluster *c, int64_t us, struct err *err)
     return is_over ? STATUS_OK : err_fail(err, STATUS_UNAVAILABLE, "interrupted");
 }
 
-/* Settings that only count from the start: between initdb and the real start. */
+/* Appends settings that need a restart: starts the server for initdb, stops it, and starts it
+ * again. */
 static enum status start_postgres(struct cluster *c, struct err *err)
 {
     char dir[SERVER_PATH_MAX + 8];
@@ -199,7 +201,8 @@ void cluster_close(struct cluster *c)
     dir_remove(c->dir);
 }
 
-/* `listen`: where it answers HTTP. The log begins anew: a drain writes a line per job. */
+/* Starts a daemon, which answers HTTP at `listen`. Its log begins from scratch, since a drain
+ * writes a line per job. */
 static enum status start_daemon(struct cluster *c, const char *name, size_t number, char *listen,
                                 pid_t *ret_pid, struct err *err)
 {
@@ -215,7 +218,8 @@ static enum status start_daemon(struct cluster *c, const char *name, size_t numb
     if (port == 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "no free port");
     }
-    /* An address of this process: another program may take the port before the daemon does. */
+    /* A loopback address of this process alone: otherwise another program may take the port before
+     * the daemon does. */
     unsigned pid = (unsigned)getpid();
     (void)snprintf(listen, sizeof c->http[0], "127.%u.%u.%u:%d", 1 + (pid >> 16) % 128,
                    (pid >> 8) % 256, pid % 256, port);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Drains that take turns, A B C A B C …, each on servers of its own: other load on the machine
- * affects all of them alike, and no drain leaves anything behind for the next one. */
+ * Drains in turns, A B C A B C …, each on servers of its own: other load on the machine affects all
+ * of them alike, and no drain leaves anything behind for the next one. */
 #include "bench/drain.h"
 #include "bench/figures.h"
 #include "bench/goals.h"
@@ -27,19 +27,19 @@ static const struct contender {
     [SKIP_LOCKED] = {"batched SKIP LOCKED", skip_locked_run, 1},
 };
 
-/* A value of one contender to the same of another. */
+/* A goal for the ratio of the same value of two contenders. */
 static const struct compared_goal {
     enum goal_id goal;
     size_t of;
     size_t to;
-    const char *value; /* of the result; "cpu_us_per_job.all" is a member's member */
+    const char *value; /* key in the result; "cpu_us_per_job.all" is a member of a member */
 } compared_goals[] = {
     {GOAL_DRAIN_LIMIT, DRAIN, LIMIT, RATE},   {GOAL_DRAIN_SKIP_LOCKED, DRAIN, SKIP_LOCKED, RATE},
     {GOAL_MASTERS_3, MASTERS_3, DRAIN, RATE}, {GOAL_MASTERS_1, MASTERS_1, DRAIN, RATE},
     {GOAL_CPU_LIMIT, DRAIN, LIMIT, CPU},
 };
 
-/* What a result has at "member" or "member.member"; NAN: nothing. */
+/* Returns the value at "member" or "member.member" of a result; NAN if there is none. */
 static double value_at(const json_t *result, const char *path)
 {
     const char *dot = strchr(path, '.');
@@ -54,7 +54,7 @@ static double value_at(const json_t *result, const char *path)
 
 struct turns {
     size_t rounds;
-    json_t *results[CONTENDERS]; /* a list of each round's */
+    json_t *results[CONTENDERS]; /* a list with the result of each round */
 };
 
 static double median_of(const struct turns *turns, size_t of, const char *value)

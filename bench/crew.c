@@ -16,7 +16,7 @@
 #define READY_US (60 * US_PER_S)
 #define WORK_US (900 * US_PER_S)
 
-/* Of a member, when it is ready, and when it has done its work; or why it can't. */
+/* Sent by a member when it is ready, and when its work is done or has failed. */
 struct report {
     enum status st;
     struct err err;
@@ -34,7 +34,7 @@ static int64_t own_cpu_us(void)
            u.ru_stime.tv_usec;
 }
 
-/* ---- in a member ---- */
+/* ---- inside a member ---- */
 
 static enum status tell(const struct crew_member *self, const struct report *report,
                         struct err *err)
@@ -63,7 +63,7 @@ enum status crew_ready(struct crew_member *self, struct err *err)
 enum status crew_done(struct crew_member *self, struct err *err)
 {
     struct report done = {.end_us = clock_boot_us(), .cpu_us = own_cpu_us() - self->cpu_us};
-    struct pollfd end = {.fd = self->start_fd}; /* not read: bytes in it are for others to begin */
+    struct pollfd end = {.fd = self->start_fd}; /* not read: the bytes in it are for others */
     memcpy(done.counts, self->counts, sizeof done.counts);
     enum status st = tell(self, &done, err);
     if (st != STATUS_OK) {
@@ -87,9 +87,9 @@ static _Noreturn void be_member(crew_work_fn *work, const void *ctx, struct crew
     _exit(failure.st == STATUS_OK ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* ---- in the program that measures ---- */
+/* ---- in the measuring program ---- */
 
-/* The next report; the loop runs meanwhile, so that it can be interrupted. */
+/* Takes the next report. Runs the loop in the meantime, so that it can be interrupted. */
 static enum status take_report(struct crew *crew, struct cluster *c, int64_t end_us,
                                struct report *ret, struct err *err)
 {

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #define OPEN_US (10 * US_PER_S)
-#define REQUEST_US (600 * US_PER_S) /* inserting millions of rows */
+#define REQUEST_US (600 * US_PER_S) /* for inserting millions of rows */
 
 enum status db_open(struct db *db, uv_loop_t *loop, const char *conninfo,
                     const bool *is_interrupted, struct err *err)

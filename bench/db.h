@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One session for the benchmarks' own questions. Its calls run the loop until the answer is
- * there. */
+ * One session for the queries of the benchmarks. Its calls run the loop until the answer
+ * arrives. */
 #ifndef CLAIMD_BENCH_DB_H
 #define CLAIMD_BENCH_DB_H
 
@@ -9,7 +9,7 @@
 
 #define DB_COLUMNS_MAX 12
 
-/* `row` is borrowed until it returns. */
+/* `row` is valid only during the call. */
 typedef void db_row_cb(void *ctx, const int64_t *row);
 
 struct db {
@@ -22,9 +22,9 @@ struct db {
     int columns;
     int row_count;
     db_row_cb *on_row;
-    void *ctx;                   /* of it */
-    int64_t row[DB_COLUMNS_MAX]; /* the first one */
-    int64_t done_us;             /* BOOTTIME when the answer had come */
+    void *ctx;                   /* for on_row */
+    int64_t row[DB_COLUMNS_MAX]; /* the first row */
+    int64_t done_us;             /* BOOTTIME when the answer arrived */
     int64_t commits;             /* answered requests so far */
 };
 
@@ -32,10 +32,10 @@ enum status db_open(struct db *db, uv_loop_t *loop, const char *conninfo,
                     const bool *is_interrupted, struct err *err) MUST_USE;
 void db_close(struct db *db); /* accepts a zeroed one */
 
-/* `columns` of the answer are read, all int8; NULL, and all of them without a row, are 0. */
+/* Reads `columns` columns of the answer, all int8. NULL is 0; without a row, all are 0. */
 enum status db_query(struct db *db, const struct pg_statement *statement,
                      const struct pg_param *params, int columns, struct err *err) MUST_USE;
-/* The same, with all rows. */
+/* As above, but calls `on_row` for every row. */
 enum status db_each(struct db *db, const struct pg_statement *statement,
                     const struct pg_param *params, int columns, db_row_cb *on_row, void *ctx,
                     struct err *err) MUST_USE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload deferred: of many jobs for later, some fall due at a constant rate. How late their
- * handlers start, by this machine's clocks. */
+ * Workload deferred: among many jobs scheduled for later, some fall due at a constant rate.
+ * Measures how late their handlers start, by the clocks of this machine. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/goals.h"
@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define LEAD_US (4 * US_PER_S) /* before the first one is due */
-#define INSERT_ROW_US 10       /* at most, as a rule */
+#define LEAD_US (4 * US_PER_S) /* before the first job is due */
+#define INSERT_ROW_US 10       /* usual upper bound */
 
 static const unsigned two_numbers[] = {PG_INT8, PG_INT8};
 static const unsigned three_numbers[] = {PG_INT8, PG_INT8, PG_INT8};
@@ -33,7 +33,7 @@ static const struct pg_statement insert_near = {
     .type_count = 3};
 static const struct pg_statement last_id = {
     .name = "last_deferred", .sql = "SELECT last_value FROM claimd.job_id_seq WHERE is_called"};
-/* $1: what the wall clock is ahead of CLOCK_BOOTTIME. */
+/* $1: how far the wall clock is ahead of CLOCK_BOOTTIME. */
 static const struct pg_statement lateness = {
     .name = "lateness",
     .sql = "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY us), percentile_disc(0.95)"
@@ -114,7 +114,7 @@ static enum status report(struct cluster *c, json_t *result, struct err *err)
     return STATUS_OK;
 }
 
-/* From the start of the daemons to their end. */
+/* Runs from the start of the daemons to their end. */
 static enum status run_due(struct cluster *c, const struct bench_options *options, int64_t due,
                            int64_t last_far_id, json_t *result, struct err *err)
 {

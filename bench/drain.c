@@ -21,7 +21,7 @@ static const struct pg_statement insert_jobs = {
     .type_count = 1};
 static const struct pg_statement settle = {.name = "settle", .sql = "ANALYZE claimd.job"};
 static const struct pg_statement checkpoint = {.name = "checkpoint", .sql = "CHECKPOINT"};
-/* From the end: dead rows pile up at the front. */
+/* Looks from the end of the table: dead rows pile up at its front. */
 static const struct pg_statement left = {
     .name = "left",
     .sql = "SELECT id FROM claimd.job WHERE id > $1 ORDER BY id DESC LIMIT 1",
@@ -47,7 +47,7 @@ static const struct pg_statement took = {
            "bigint FROM claimd.job_history WHERE id > $1 AND state = 'completed' AND attempt = 1",
     .types = count_type,
     .type_count = 1};
-/* The same of jobs that are only counted: what is in the history should not be there. */
+/* The same for jobs that are only counted; counts rows of the history as errors. */
 static const struct pg_statement unkept_books = {
     .name = "unkept_books",
     .sql = "SELECT n, n, n, 0::bigint, n, (SELECT count(*) FROM claimd.job), (SELECT count(*) FROM"
@@ -94,7 +94,7 @@ enum status drain_fill(struct cluster *c, int64_t jobs, struct err *err)
     return fill(c, &insert_jobs, jobs, err);
 }
 
-/* After a while in which all daemons live, one row of an answer. */
+/* Waits for that time, checks that all daemons live, and reads one row of an answer. */
 static enum status wait_and_ask(struct cluster *c, int64_t us, const struct pg_statement *statement,
                                 const struct pg_param *params, struct err *err)
 {
@@ -181,7 +181,7 @@ enum status drain_reconcile(struct cluster *c, int64_t jobs, json_t *result, str
     return reconcile(c, jobs, &books, result, &us, err);
 }
 
-/* What isn't kept has no times: from the first claim on, as seen from here. */
+/* Jobs that are not kept have no times, so the time is measured here, from the first claim on. */
 static enum status drain_unkept(struct cluster *c, int64_t *ret_us, struct err *err)
 {
     for (;;) {
@@ -200,11 +200,11 @@ static enum status drain_unkept(struct cluster *c, int64_t *ret_us, struct err *
 }
 
 struct counts {
-    int64_t commits; /* not ours */
+    int64_t commits; /* without those of the bench itself */
     int64_t redis_commands;
 };
 
-/* Sessions report their commits at the latest when they end: daemons must have. */
+/* Sessions may report their commits as late as at their end, so the daemons must have ended. */
 static enum status read_counts(struct cluster *c, struct counts *ret, struct err *err)
 {
     enum status st = db_query(&c->db, &commits, NULL, 1, err);
@@ -272,7 +272,7 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     return st;
 }
 
-/* ---- drains that are compared ---- */
+/* ---- compared drains ---- */
 
 static double cpu_us(const struct cluster_cpu *from, const struct cluster_cpu *to)
 {
@@ -326,7 +326,7 @@ static enum status warm_up(struct cluster *c, const struct drain_plan *plan, str
     return drain_wait(c, err);
 }
 
-/* With a warm-up they run already. */
+/* With a warm-up, the daemons are running already. */
 static enum status start_daemons(struct cluster *c, const struct drain_plan *plan,
                                  struct cluster_cpu *ret_before, struct err *err)
 {
@@ -345,7 +345,7 @@ static enum status start_daemons(struct cluster *c, const struct drain_plan *pla
     return db_query(&c->db, &resume_all, NULL, 0, err);
 }
 
-/* From the start of the daemons to their end. */
+/* Runs from the start of the daemons to their end. */
 static enum status run_daemons(struct cluster *c, const struct drain_plan *plan,
                                struct drain_speed *ret, struct err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload enqueue: how fast one client brings jobs in, one by one and in bulk, beside a table with
- * the same columns and indexes that checks nothing. No daemon runs. Medians of ratios within a
- * round count, as in scraped.c. */
+ * Workload enqueue: measures how fast one client inserts jobs, one by one and in bulk, compared
+ * with a table that has the same columns and indexes but no checks. No daemon runs. The results are
+ * medians of ratios within a round, as in scraped.c. */
 #include "base/clock.h"
 #include "bench/figures.h"
 #include "bench/goals.h"
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #define ROUNDS_MAX 20
-#define BLOCK 100      /* one by one, before it is another way's turn */
-#define BULK_ROWS 1000 /* of each statement */
+#define BLOCK 100      /* jobs inserted one by one before the next way has its turn */
+#define BULK_ROWS 1000 /* per statement */
 #define COPY_US (600 * US_PER_S)
 #define REAP_US (200 * US_PER_MS)
 #define COPY_TEXT_MAX 4096
@@ -43,12 +43,12 @@ static const struct pg_statement counts = {
     .name = "counts",
     .sql = "SELECT (SELECT count(*) FROM claimd.job), (SELECT count(*) FROM " PLAIN ")"};
 
-/* One job each. The last is what the others are compared with. */
+/* Insert one job each. The last one is the baseline of the others. */
 enum { ENQUEUE, INSERT, NOTIFIED, SINGLE_PLAIN, SINGLES };
 static const struct single {
     const char *name;
     struct pg_statement insert;
-    bool is_hungry; /* the scheduler has nothing to do and wants a NOTIFY */
+    bool is_hungry; /* the scheduler is idle and wants a NOTIFY */
 } singles[SINGLES] = {
     [ENQUEUE] = {.name = "enqueue",
                  .insert = {.name = "enqueue_one",
@@ -71,9 +71,9 @@ static const struct single {
 enum { SELECTED, MANY, COPIED, PLAIN_SELECTED, PLAIN_COPIED, BULKS };
 static const struct bulk {
     const char *name;
-    struct pg_statement insert; /* $1: how many, or a list; none: COPY by psql */
+    struct pg_statement insert; /* $1: number of rows, or a list; none: COPY by psql */
     const char *table;
-    size_t plain; /* what it is compared with */
+    size_t plain; /* its baseline */
 } bulks[BULKS] = {
     [SELECTED] = {.name = "insert_select",
                   .insert = {.name = "insert_select",
@@ -102,7 +102,7 @@ static const struct bulk {
     [PLAIN_COPIED] = {.name = "plain_copy", .table = PLAIN, .plain = PLAIN_COPIED},
 };
 
-/* What one way took in one round. */
+/* The measurement of one way in one round. */
 struct figure {
     int64_t rows;
     int64_t us;
@@ -138,7 +138,7 @@ static enum status insert_block(struct cluster *c, const struct single *way, int
     return STATUS_OK;
 }
 
-/* All in both tables, no more and no less. */
+/* Checks that both tables have exactly the expected number of rows. */
 static enum status reconcile(struct cluster *c, int64_t jobs, int64_t plain, struct err *err)
 {
     enum status st = db_query(&c->db, &counts, NULL, 2, err);
@@ -199,8 +199,8 @@ static enum status write_rows(const struct cluster *c, int64_t rows, struct err 
     return failed == 0 ? STATUS_OK : err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", path);
 }
 
-/* By psql, through the client: our own sessions are in pipeline mode, which has no COPY. It tells
- * how long that took. */
+/* Copies by psql, since our own sessions are in pipeline mode, which has no COPY. psql reports how
+ * long it took. */
 static enum status copy_rows(const struct cluster *c, const char *table, int64_t *ret_us,
                              struct err *err)
 {
@@ -230,7 +230,7 @@ static enum status copy_rows(const struct cluster *c, const char *table, int64_t
     return STATUS_OK;
 }
 
-/* A JSON array of BULK_ROWS jobs. */
+/* Writes a JSON array of BULK_ROWS jobs. */
 static enum status make_list(struct buf *list, struct err *err)
 {
     enum status st = STATUS_OK;
@@ -280,7 +280,7 @@ static enum status in_bulk(struct cluster *c, const struct bulk *way, int64_t ro
         err_prefix(err, "%s", way->name);
         return st;
     }
-    /* Until the session of psql is gone: what it used counts then. */
+    /* Waits until the session of psql has ended, since its CPU time is counted only then. */
     st = cluster_wait(c, REAP_US, err);
     if (st != STATUS_OK) {
         return st;
@@ -302,7 +302,7 @@ static enum status run_round(struct cluster *c, size_t round, const struct bench
     return st;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 static double rate(const struct figure *f)
 {
@@ -318,7 +318,7 @@ static double median_rate(const struct figure *rounds, size_t count)
     return figures_median(rates, count);
 }
 
-/* Returns the median of the ratios. */
+/* Reports one way; returns the median of its ratios. */
 static double report_way(json_t *list, const char *name, const struct figure *rounds,
                          const struct figure *plain, size_t count)
 {

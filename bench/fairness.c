@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload fairness: how long the jobs of small tenants wait, alone and beside a tenant that keeps
- * thousands of jobs waiting. By PostgreSQL's clock: from a job's insertion to its end, less what
- * the handler sleeps. */
+ * Workload fairness: measures how long the jobs of small tenants wait, alone and beside a tenant
+ * that keeps thousands of jobs waiting. The wait is the time from a job's insertion to its end by
+ * PostgreSQL's clock, minus the time that the handler sleeps. */
 #include "base/clock.h"
 #include "bench/figures.h"
 #include "bench/workloads.h"
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define TICK_US (20 * US_PER_MS)
-#define RATE 40 /* jobs of all small tenants together, a second */
+#define RATE 40 /* jobs per second of all small tenants together */
 #define SETTLE_US US_PER_S
-#define RUNS_RATE 100 /* of one runner in a second, at most */
+#define RUNS_RATE 100 /* upper bound, per runner and second */
 #define FLOOD_MORE 2000
 #define RATIO_MAX 2.0
 #define ROUNDS_MAX 20 /* of --rounds */
@@ -89,7 +89,7 @@ static enum status wait_until_empty(struct cluster *c, struct err *err)
     return st;
 }
 
-/* Small tenants' jobs come at a steady rate, each of any of them. */
+/* Inserts jobs of small tenants at a steady rate, each of a random tenant. */
 static enum status trickle(struct cluster *c, int64_t seconds, int64_t tenants, struct err *err)
 {
     int64_t start_us = clock_boot_us();
@@ -167,7 +167,8 @@ static json_t *waits_json(const int64_t *row)
                      (json_int_t)row[WAITS_FLOOD]);
 }
 
-/* In turns, so that a disturbance hits both alike. The median of the ratios counts. */
+/* Measures in turns, so that a disturbance affects both alike. The result is the median of the
+ * ratios. */
 static enum status compare(struct cluster *c, const struct bench_options *options, int64_t tenants,
                            json_t *list, double *worst, struct err *err)
 {
@@ -202,7 +203,7 @@ enum status fairness_run(struct cluster *c, const struct bench_options *options,
     json_t *list = json_array();
     (void)json_object_set_new(result, "waits", list);
     enum status st = cluster_start_daemons(c, err);
-    if (st == STATUS_OK) { /* first connections, plans and pages, and the lanes of the tenants */
+    if (st == STATUS_OK) { /* first connections, plans, pages, and lanes of tenants */
         st = measure(c, 2, tenants[ARRAY_COUNT(tenants) - 1], true, err);
     }
     for (size_t i = 0; st == STATUS_OK && i < ARRAY_COUNT(tenants); i++) {

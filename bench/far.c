@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload far: workers far away from PostgreSQL, from the masters, or from both: which part of the
- * slots' time handlers used. The scheduler is near. */
+ * Workload far: workers that are far away from PostgreSQL, from the masters, or from both. Measures
+ * which share of the slots' time handlers used. The scheduler is near. */
 #include "bench/drain.h"
 #include "bench/figures.h"
 #include "bench/goals.h"
@@ -13,7 +13,7 @@
 #define ROUNDS_MAX 20
 #define HOST 0
 #define PG_SOCKET ".s.PGSQL.5432"
-#define POSTGRES ((size_t)0) /* as the proxy numbers its servers; the masters follow */
+#define POSTGRES ((size_t)0) /* its number in the proxy; the masters follow */
 
 static const unsigned number_type[] = {PG_INT8};
 
@@ -42,7 +42,7 @@ static void set_case(struct far *f, size_t n)
 
 /* ---- the network ---- */
 
-/* A socket of ours, which leads to a server's. */
+/* Opens a socket of ours, which leads to a server's socket. */
 static enum status carry(const struct far *f, const char *dir, const char *name, const char *server,
                          char *ret_socket, struct err *err)
 {
@@ -50,8 +50,8 @@ static enum status carry(const struct far *f, const char *dir, const char *name,
     return link_proxy_add(f->proxy, ret_socket, server, err);
 }
 
-/* Masters are known by their addresses, so the scheduler takes this way, too; it is of no host, and
- * has a good network. */
+/* Masters are identified by their addresses, so the scheduler uses the proxy as well. It belongs to
+ * no host, and so has a good network. */
 static enum status carry_all(const struct far *f, struct err *err)
 {
     struct cluster *c = f->cluster;

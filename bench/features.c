@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a feature costs when every job uses it: the same drain without and with, in turns. Inserting
- * is not part of it. Medians of ratios within a round count, as in scraped.c. */
+ * Workload features: measures what a feature costs when every job uses it: the same drain without
+ * and with it, in turns. Inserting is not included. The results are medians of ratios within a
+ * round, as in scraped.c. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/figures.h"
@@ -25,12 +26,12 @@ static const unsigned count_type[] = {PG_INT8};
         .name = "", .sql = (text), .types = count_type, .type_count = 1 \
     }
 
-/* The first is the one without. */
+/* The first entry is the drain without any feature. */
 static const struct feature {
     const char *name;
     struct pg_statement before; /* no text: nothing to do */
     struct pg_statement insert;
-    struct pg_statement after; /* of the drain */
+    struct pg_statement after; /* runs after the drain */
 } features[] = {
     {.name = "none",
      .insert = INSERT("INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, $1)")},
@@ -76,12 +77,12 @@ static const struct feature {
 };
 #define FEATURES (sizeof features / sizeof features[0])
 
-/* What a feature cost in one round. */
+/* The cost of a feature in one round. */
 struct cost {
     struct cluster *cluster;
     struct drain_speed speed;
-    double refused;  /* claims */
-    double put_back; /* hints */
+    double refused;  /* claims that were refused */
+    double put_back; /* hints that were put back */
 };
 
 static double sum_of(const char *text, const char *series)
@@ -108,7 +109,7 @@ static void add_waste(struct cost *cost, size_t worker)
 static void on_running(void *ctx, bool is_running)
 {
     struct cost *cost = ctx;
-    /* Until they have told all. */
+    /* Waits until all daemons have published their metrics. */
     if (is_running || cluster_wait(cost->cluster, US_PER_S + US_PER_S / 2, NULL) != STATUS_OK) {
         return;
     }

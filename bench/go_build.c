@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BUILD_US (900 * US_PER_S) /* with all of Go's library, and fetching */
+#define BUILD_US (900 * US_PER_S) /* includes building Go's library, and downloads */
 #define OUTPUT_MAX ((size_t)1 << 20)
-#define TOLD_MAX 150 /* of what it prints, the end */
+#define TOLD_MAX 150 /* last characters of its output to report */
 
 enum status go_build(const char *source, const char *dir, const char *name, char *ret_program,
                      size_t size, struct err *err)

@@ -186,7 +186,7 @@ void goal_add_ratio(json_t *result, enum goal_id id, double measured, double rat
 
 /* ---- the table ---- */
 
-/* What the last of the results has of it, or NULL. */
+/* Returns the entry of that goal in the last result that has one, or NULL. */
 static const json_t *find(const json_t *results, const char *name)
 {
     const json_t *found = NULL;

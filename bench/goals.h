@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimd is to reach, all of it, in one table. A workload adds what it has measured to its
- * result's "goals"; `all` lists the rest as not measured. */
+ * All goals of claimd, in one table. A workload adds its measurements to the "goals" of its result;
+ * `all` lists the other goals as not measured. */
 #ifndef CLAIMD_BENCH_GOALS_H
 #define CLAIMD_BENCH_GOALS_H
 
@@ -27,7 +27,7 @@ enum goal_id {
     GOAL_LOCKS_REDSYNC,
     GOAL_LOCKS_AUTO_PIPELINE,
     GOAL_LOCKS_RATE,
-    GOAL_CONTENDED_LEAST, /* from here on of contests, of all of them the worst */
+    GOAL_CONTENDED_LEAST, /* from here on goals of contests; the worst contest counts */
     GOAL_CONTENDED_MOST,
     GOAL_CONTENDED_REDSYNC,
     GOAL_CONTENDED_CHANGES,
@@ -39,7 +39,7 @@ enum goal_id {
     GOAL_MIXED_LATE,
     GOAL_PAIRS_LEAST,
     GOAL_READERS_LEAST,
-    GOAL_KILLS_STALL, /* the last of them */
+    GOAL_KILLS_STALL, /* the last goal of contests */
     GOAL_CPU_LIMIT,
     GOAL_CPU_RIVER,
     GOAL_IDLE_STATEMENTS,
@@ -74,23 +74,23 @@ enum goal_id {
 };
 
 struct goal {
-    const char *number; /* P1 … P18: goals of one sort */
+    const char *number; /* P1 … P18: groups of similar goals */
     const char *name;
     const char *what;
-    const char *unit; /* of what is measured; the bound has it too, unless `is_ratio` */
+    const char *unit; /* of the measurement, and of the bound unless `is_ratio` */
     enum { BOUND_LEAST, BOUND_MOST } bound_is;
     double bound;
-    bool is_ratio; /* the bound is that of a ratio to something else of the same run */
+    bool is_ratio; /* the bound is for a ratio to another value of the same run */
 };
 extern const struct goal goals[GOALS];
 
 bool goal_is_met(enum goal_id id, double value);
 
-/* For a goal that is no ratio. */
+/* Adds a measurement of a goal that is not a ratio. */
 void goal_add(json_t *result, enum goal_id id, double measured);
 void goal_add_ratio(json_t *result, enum goal_id id, double measured, double ratio);
 
-/* All goals with what an array of results has of them. */
+/* Prints all goals with the measurements in an array of results. */
 void goals_print(FILE *out, const json_t *results);
 
 #endif

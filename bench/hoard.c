@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload hoard: workers that have just run many short jobs, and then one long job for each slot
- * that is free: how long until all of these are started, on one queue and on many. Then how long
- * short jobs wait, alone and beside long ones that leave half of the slots free. */
+ * Workload hoard: workers have just run many short jobs; then one long job is inserted for each
+ * free slot. Measures how long it takes until all of these are started, on one queue and on many.
+ * Then measures how long short jobs wait, alone and beside long ones that leave half of the slots
+ * free. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/figures.h"
@@ -22,7 +23,7 @@
 
 static const unsigned two_numbers[] = {PG_INT8, PG_INT8};
 
-/* $1 = how many, $2 = queues, 0: `default` */
+/* $1 = number of jobs, $2 = number of queues, 0: `default` */
 #define QUEUE_OF_I "CASE $2 WHEN 0 THEN 'default' ELSE 'q' || i % $2 END"
 static const struct pg_statement insert_short = {
     .name = "hoard_short",
@@ -37,7 +38,7 @@ static const struct pg_statement insert_long = {
            " '" LONG_ARGS "' FROM generate_series(1, $1) AS i",
     .types = two_numbers,
     .type_count = 2};
-/* $1 = how many, $2 = ms between them */
+/* $1 = number of jobs, $2 = ms between them */
 static const struct pg_statement insert_later = {
     .name = "hoard_later",
     .sql = "INSERT INTO claimd.job (kind, args, scheduled_at) SELECT 'stamp_long',"
@@ -72,7 +73,7 @@ static int64_t slots(const struct cluster *c)
 struct latest {
     int64_t committed_us;
     int64_t jobs;
-    int64_t us; /* from then to the start of the last */
+    int64_t us; /* from then to the start of the last job */
 };
 
 static void on_long(void *ctx, const int64_t *row)

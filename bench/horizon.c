@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload horizon: the same drain while somebody's open snapshot keeps every dead row, and without
- * one, in turns. Tenths of each drain show what piles up. */
+ * Workload horizon: the same drain while an open snapshot of another session keeps every dead row,
+ * and without one, in turns. Tenths of each drain show what accumulates. */
 #include "bench/drain.h"
 #include "bench/figures.h"
 #include "bench/goals.h"
@@ -19,7 +19,7 @@ static const struct pg_statement forget = {.name = "", .sql = "TRUNCATE claimd.j
 static const struct pg_statement begin = {.name = "",
                                           .sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"};
 static const struct pg_statement look = {.name = "", .sql = "SELECT count(*) FROM claimd.kind"};
-/* By their ends. The first begins with the first claim. */
+/* Slices of the jobs, by their ends. The first slice begins with the first claim. */
 static const struct pg_statement slices = {
     .name = "slices",
     .sql = "WITH ended AS (SELECT finalized_at, ntile(10) OVER (ORDER BY finalized_at) AS n"
@@ -30,7 +30,7 @@ static const struct pg_statement slices = {
 
 struct run {
     struct cluster *cluster;
-    struct db pin; /* zeroed: nobody pins anything */
+    struct db pin; /* zeroed: no snapshot is open */
     bool is_pinned;
     enum status st;
     struct err err;
@@ -53,7 +53,7 @@ static enum status pin(struct run *r, struct err *err)
     return db_query(&r->pin, &look, NULL, 1, err);
 }
 
-/* The daemons have only just been started: no job has ended yet. */
+/* Called just after the daemons were started, when no job has ended yet. */
 static void on_running(void *ctx, bool is_running)
 {
     struct run *r = ctx;
@@ -82,7 +82,7 @@ static enum status measure(struct cluster *c, int64_t jobs, bool is_pinned, stru
         return st;
     }
     st = drain_timed(c, &plan, &r->speed, err);
-    db_close(&r->pin); /* if that has failed */
+    db_close(&r->pin); /* in case the drain has failed */
     if (st != STATUS_OK) {
         return st;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload idle: what an idle system costs, in CPU time and in statements. */
+ * Workload idle: measures what an idle system costs in CPU time and in statements. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/goals.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define SETTLE_US (5 * US_PER_S) /* starting is over, and the feed hungry for long */
+#define SETTLE_US (5 * US_PER_S) /* by then starting is over, and the feed has long been hungry */
 
 static const struct pg_statement quiet_self = {.name = "quiet_self",
                                                .sql = "SET log_statement = 'none'"};
@@ -22,7 +22,7 @@ static off_t log_size(const char *path)
     return stat(path, &st) == 0 ? st.st_size : 0;
 }
 
-/* Executions from this place of the server's log on. */
+/* Counts executions in the server's log from this offset on. */
 static enum status count_statements(const char *path, off_t from, int64_t *ret_count,
                                     struct err *err)
 {
@@ -54,7 +54,7 @@ enum status idle_run(struct cluster *c, const struct bench_options *options, jso
     if (st != STATUS_OK) {
         return st;
     }
-    st = db_query(&c->db, &log_all, NULL, 0, err); /* counts for the daemons' sessions */
+    st = db_query(&c->db, &log_all, NULL, 0, err); /* applies to the sessions of the daemons */
     if (st != STATUS_OK) {
         return st;
     }

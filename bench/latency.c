@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define SAMPLE_MAX_US (30 * US_PER_S)
-#define ASK_US (4 * US_PER_MS) /* after that the handler has ended, as a rule: don't disturb it */
+#define ASK_US (4 * US_PER_MS) /* by then the handler has usually ended: does not disturb it */
 
 static const unsigned id_type[] = {PG_INT8};
 
@@ -26,8 +26,8 @@ static const struct latency_jobs stamps = {
                 .types = id_type,
                 .type_count = 1}};
 
-/* A job's way to its handler holds one commit of its own: what one costs here and now, the
- * INSERT's, is measured with it. */
+/* A job's way to its handler includes one commit of its own. So the duration of the INSERT's commit
+ * is measured too, as the price of a commit at that time. */
 struct sample {
     int64_t id;
     int64_t committed_us;
@@ -98,7 +98,7 @@ static enum status take_sample(struct cluster *c, const struct latency_jobs *job
     if (st != STATUS_OK) {
         return st;
     }
-    /* Idle again, and not in step with anybody's timer. */
+    /* Waits until the system is idle, for a random time, so as not to be in step with any timer. */
     return cluster_wait(c, 20 * US_PER_MS + rand_below(rand, 60 * US_PER_MS), err);
 }
 
@@ -145,7 +145,7 @@ static enum status take_at_gaps(struct cluster *c, const struct samples *samples
     return st;
 }
 
-/* ---- what came out ---- */
+/* ---- results ---- */
 
 static enum status add_percentiles(json_t *result, const struct samples *samples, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload limit: a drain by the limit program. */
+ * Workload limit: a drain by the limit program (limit.h). */
 #include "bench/limit.h"
 
 #include "bench/crew.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #define FILL_BATCH 1000
-#define SCORE_BASE INT64_C(5000000000000) /* as many digits as claimd's hints have */
+#define SCORE_BASE INT64_C(5000000000000) /* as many digits as the scores of claimd's hints */
 #define FILL_MAX ((size_t)1 << 20)
 
 enum count { POPPED, FINISHED };
@@ -164,10 +164,10 @@ static enum status fill(struct cluster *c, int64_t jobs, struct err *err)
     return fill_hints(c, jobs, err);
 }
 
-/* ---- a process ---- */
+/* ---- a member process ---- */
 
-/* Three batches are on the way: the one that is locked and claimed next, the one that runs (no-op)
- * while that happens, and the one that has ended and is still locked. */
+/* Three batches are in flight: one that is being locked and claimed, one that runs (no-op) at the
+ * same time, and one that has ended and is still locked. */
 static enum status drain(struct limit_path *p, struct crew_member *self, struct err *err)
 {
     static struct limit_batch batches[3];

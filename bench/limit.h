@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit program: claimd's data path without its daemons, as few processes as can drive it, each
- * of which does everything itself with blocking libpq and hiredis. What it reaches is what remains
- * for claimd to reach. No feed, no beats, no runners, no errors that are survived.
+ * The limit program: claimd's data path without its daemons, with as few processes as can drive it,
+ * each of which does everything itself with blocking libpq and hiredis. Its speed is the limit for
+ * claimd. It has no feed, heartbeats or runners, and survives no errors.
  *
- * Its tables are its own, and stay as they are: of claimd's the columns that a job passes through,
- * without checks, triggers and partitions per day. On claimd's own tables it would become slower
- * with them, and hide what they cost. */
+ * It has tables of its own, which do not change: they have those of claimd's columns that a job
+ * passes through, without checks, triggers and daily partitions. On claimd's own tables, the
+ * program would become slower with them, and hide what they cost. */
 #ifndef CLAIMD_BENCH_LIMIT_H
 #define CLAIMD_BENCH_LIMIT_H
 
@@ -22,32 +22,32 @@
 struct limit_batch {
     size_t count;
     int64_t ids[LIMIT_BATCH];
-    int64_t fences[LIMIT_BATCH]; /* once claimed */
-    char token[40];              /* one for all of its locks */
+    int64_t fences[LIMIT_BATCH]; /* valid once claimed */
+    char token[40];              /* one token for all of its locks */
 };
 
-/* One process' sessions. */
+/* The sessions of one process. */
 struct limit_path;
 
 enum status limit_path_open(const struct cluster *c, size_t index, struct limit_path **ret,
                             struct err *err) MUST_USE;
 void limit_path_close(struct limit_path *p); /* accepts NULL */
 
-/* Up to a batch of ids from the sorted set; none: it is empty. */
+/* Pops up to a batch of ids from the sorted set; none if it is empty. */
 enum status limit_pop(struct limit_path *p, struct limit_batch *next, struct err *err) MUST_USE;
-/* One round to all masters: `ended` is released, then `next` is locked, with a new token. CONFLICT:
- * a lock was not won, or not held to its end. Batches may be empty, here and below. */
+/* Releases `ended`, then locks `next` with a new token, in one round to all masters. CONFLICT: a
+ * lock was not won, or not held to its end. Batches may be empty, here and below. */
 enum status limit_lock(struct limit_path *p, const struct limit_batch *ended,
                        struct limit_batch *next, struct err *err) MUST_USE;
-/* One transaction: `running` is finished into the history, `next` is claimed. CONFLICT: not all of
- * them were. */
+/* Finishes `running` into the history and claims `next`, in one transaction. CONFLICT: not all jobs
+ * were finished or claimed. */
 enum status limit_commit(struct limit_path *p, const struct limit_batch *running,
                          struct limit_batch *next, struct err *err) MUST_USE;
 
-/* The tables, empty. */
+/* Creates the tables, empty. */
 enum status limit_create(struct cluster *c, struct err *err) MUST_USE;
-/* CONFLICT: not every one of so many jobs was done once, or a lock is left. Adds to `result` what
- * it found. `ret_us`: from the first claim to the last finish. */
+/* Checks that each of `jobs` jobs was done once and no lock is left, else CONFLICT. Adds its
+ * findings to `result`. `ret_us`: from the first claim to the last finish. */
 enum status limit_reconcile(struct cluster *c, int64_t jobs, json_t *result, int64_t *ret_us,
                             struct err *err) MUST_USE;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit program's rounds to Redis and PostgreSQL. */
+ * The limit program's round trips to Redis and PostgreSQL. */
 #include "base/clock.h"
 #include "bench/limit.h"
 #include "bench/raw.h"
@@ -11,10 +11,10 @@
 
 #define KEY_SIZE 40
 #define TTL_MS "10000"
-#define COMMANDS_MAX ((size_t)1 << 20) /* of one round, for one master */
+#define COMMANDS_MAX ((size_t)1 << 20) /* bytes of one round, for one master */
 #define ARRAY_MAX ((size_t)64 << 10)
 
-/* Members only: Redis prints a score in 17 digits. */
+/* Returns members only: Redis prints a score in 17 digits. */
 static const char pop_script[] = "local ids = redis.call('zrange', KEYS[1], 0, ARGV[1] - 1) "
                                  "if #ids > 0 then "
                                  "redis.call('zremrangebyrank', KEYS[1], 0, #ids - 1) end "
@@ -335,7 +335,7 @@ static enum status take_finish(PGconn *pg, const struct limit_batch *running, st
     return STATUS_OK;
 }
 
-/* In the order in which they were claimed. */
+/* Takes the rows in the order in which they were claimed. */
 static enum status take_claim(PGconn *pg, struct limit_batch *next, struct err *err)
 {
     PGresult *result = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd-bench locks: what redlock/ must reach, each part once per round and the rounds one after
- * the other, so that a disturbance hits all parts alike. The median of the rounds counts. */
+ * claimd-bench locks: measures the goals of redlock/, each part once per round and the rounds one
+ * after the other, so that a disturbance affects all parts alike. The result is the median of the
+ * rounds. */
 #include "bench/locks.h"
 
 #include "bench/figures.h"
@@ -17,8 +18,8 @@
 #include <sys/wait.h>
 
 #define ROUNDS 3
-#define CONTENDED_ROUNDS 5 /* unless --rounds says it */
-#define LOADS "loads"      /* for --only: all but the contests */
+#define CONTENDED_ROUNDS 5 /* unless --rounds is given */
+#define LOADS "loads"      /* value of --only: everything except the contests */
 #define IN_FLIGHT 50
 #define BATCH 128
 #define BATCHES_IN_FLIGHT 4
@@ -110,18 +111,18 @@ static void measure_round(const struct locks_world *w, int64_t seconds, bool is_
     measure_loads(w, seconds, v, ret_failed);
     complain(locks_held(w, &v[HELD], &err), &err, ret_failed);
     err = (struct err){0};
-    double *commands = is_first ? &v[WAIT_COMMANDS] : NULL; /* no clock, no need to repeat it */
+    double *commands = is_first ? &v[WAIT_COMMANDS] : NULL; /* no time: measured only once */
     complain(locks_wait(w, &v[WAKE_P50], &v[WAKE_P99], commands, &err), &err, ret_failed);
     err = (struct err){0};
     complain(locks_alone(w, &v[ALONE_TRIPS], &v[ALONE_ACQUIRE], &v[ALONE_RELEASE], &err), &err,
              ret_failed);
-    /* a lock alone is taken in one round trip */
+    /* a single lock is taken in one round trip */
     v[WAKE_BEYOND] = v[WAKE_P50] - 2e-3 * v[ALONE_ACQUIRE];
     err = (struct err){0};
     complain(locks_threads(w, seconds, IN_FLIGHT, &v[THREADS], &err), &err, ret_failed);
 }
 
-/* NOT_MEASURED if it was never measured. */
+/* Returns NOT_MEASURED if there is no measurement. */
 static double median(double values[ROUNDS][METRICS], enum metric m)
 {
     double sorted[ROUNDS];
@@ -276,7 +277,7 @@ static int measure(const struct bench_options *options)
     return !has_failed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* In a child, so that nothing stays when somebody interrupts it. */
+/* Runs in a child, so that an interrupt leaves nothing behind. */
 int locks_run(const struct bench_options *options)
 {
     struct err err = {0};
@@ -300,7 +301,7 @@ int locks_run(const struct bench_options *options)
     int status = 0;
     if (pid > 0) {
         if (sigwaitinfo(&set, NULL) != SIGCHLD) {
-            (void)kill(pid, SIGKILL); /* and its servers with it */
+            (void)kill(pid, SIGKILL); /* its servers die with it */
         }
         (void)waitpid(pid, &status, 0);
     }

@@ -39,7 +39,7 @@ static const struct cell {
 };
 #define CELLS (sizeof cells / sizeof *cells)
 
-/* What is asked of each kind of contest. */
+/* The goals for each kind of contest. */
 static const struct demand {
     enum contest_figure figure;
     enum goal_id goal;
@@ -90,11 +90,11 @@ static const struct {
     [FIGURE_KILLED] = {"killed", "killed"},
 };
 
-/* Of a cell, and of the same contest among redsync's clients. */
+/* The figures of a cell, and of the same contest among redsync's clients. */
 struct measured {
     double ours[ROUNDS_MAX][FIGURES];
     double rival[ROUNDS_MAX][FIGURES];
-    double ratios[ROUNDS_MAX][FIGURES]; /* FIGURE_WINS alone */
+    double ratios[ROUNDS_MAX][FIGURES]; /* only of FIGURE_WINS */
 };
 
 static bool is_wanted(const struct cell *cell, const char *only)
@@ -139,11 +139,11 @@ static void run(const struct locks_world *w, const struct contest *c, int64_t se
     }
 }
 
-/* A line may last 10 s before it makes room for clients that do not stand in line (lock.L8). A
- * contest with redsync must last longer than that. */
+/* A line may last 10 s before it yields to clients that do not stand in line (lock.L8). A contest
+ * with redsync must last longer than that. */
 #define MIXED_TIMES 5
 
-/* Every other round redsync is the first. */
+/* In every other round, redsync goes first. */
 static void measure_cell(const struct locks_world *w, const struct cell *cell, size_t round,
                          int64_t seconds, struct measured *m, struct err *err)
 {
@@ -161,7 +161,7 @@ static void measure_cell(const struct locks_world *w, const struct cell *cell, s
     m->ratios[round][FIGURE_WINS] = m->ours[round][FIGURE_WINS] / m->rival[round][FIGURE_WINS];
 }
 
-/* The median of the rounds; of overlaps, all of them. */
+/* Returns the median of the rounds; for overlaps, the sum. */
 static double over_rounds(double values[ROUNDS_MAX][FIGURES], size_t rounds, enum contest_figure f)
 {
     double sorted[ROUNDS_MAX];
@@ -184,7 +184,7 @@ static double over_rounds(double values[ROUNDS_MAX][FIGURES], size_t rounds, enu
 struct summary {
     double ours[FIGURES];
     double rival[FIGURES];
-    double ratio; /* of the wins, the median of those within a round */
+    double ratio; /* ratio of the wins: the median of the ratios within a round */
 };
 
 static struct summary summarize(struct measured *m, size_t rounds)
@@ -203,7 +203,7 @@ static double demanded(const struct summary *s, const struct demand *d)
     return goals[d->goal].is_ratio ? s->ratio : s->ours[d->figure];
 }
 
-/* "reached", or what was missed. */
+/* Writes "reached", or the goals that were missed. */
 static void verdict(const struct cell *cell, const struct summary *s, char *ret, size_t size)
 {
     size_t used = 0;
@@ -235,8 +235,8 @@ static void print_heads(size_t rounds)
                  "GAVE UP");
 }
 
-/* Shares and waits are those of the clients. In a mixed contest they are those of the two sides,
- * ours : redsync's, with the wait before redsync's first win in front. */
+/* Shares and waits are those of the clients. In a mixed contest, they are those of the two sides,
+ * ours : redsync's, preceded by the wait before redsync's first win. */
 static void print_line(const char *name, const struct cell *cell, const double *f, double ratio,
                        const char *end)
 {
@@ -299,7 +299,7 @@ static void add_cell(json_t *list, const struct cell *cell, const struct summary
     (void)json_array_append_new(list, o);
 }
 
-/* Of all cells that have this goal, the worst. */
+/* Adds the worst figure of all cells that have this goal. */
 static void add_goal(json_t *result, enum goal_id goal, const struct summary *summaries,
                      const bool *are_measured)
 {

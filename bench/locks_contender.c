@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A client of a contest: it waits for its lock, is inside for a while, and gives it back. */
+ * A client of a contest: repeatedly waits for its lock, holds it for a while, and releases it. */
 #include "base/clock.h"
 #include "bench/locks_contest.h"
 
@@ -8,10 +8,10 @@
 #include <time.h>
 
 #define LOOK_MS 1
-#define WAIT_MS 60000 /* longer than any contest's end */
+#define WAIT_MS 60000 /* longer than any contest lasts */
 #define KEY_SIZE 64
 
-/* The keys of the clients of a contest with pairs, by index. */
+/* The keys that each client of a contest with pairs wants, by index. */
 static const unsigned wishes[] = {1, 2, 4, 1 | 2, 2 | 4, 4 | 1};
 
 static void pause_ms(int64_t ms)
@@ -35,7 +35,8 @@ static bool is_reader(const struct contest_entrant *self)
     return self->contest->has_readers && self->index > 0;
 }
 
-/* What only one may do at a time for each key, or some readers. */
+/* Enters the critical section of each key, which only one client may be in at a time, or several
+ * readers. */
 static void enter(const struct contest_entrant *self, unsigned keys)
 {
     struct contest_share *s = self->share;

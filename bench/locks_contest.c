@@ -16,7 +16,8 @@
 
 #define READY_US (30 * US_PER_S)
 #define WARM_UP_US (US_PER_S / 2)
-#define SEEN_US (13 * US_PER_S) /* both sides were there by then, or it is measured as it is */
+/* Time for a first win of both sides; after it, the contest is measured in any case. */
+#define SEEN_US (13 * US_PER_S)
 #define MONITOR_US US_PER_S
 #define END_US (2 * US_PER_S)
 #define KILLS_US (US_PER_S / 2)
@@ -27,9 +28,9 @@
 static_assert(sizeof(struct contest_client) == 64, "rivals/redsync/contest.go has this layout");
 static_assert(offsetof(struct contest_share, clients) == 128, "and this");
 
-struct side { /* ours, or redsync's */
+struct side { /* ours or redsync's */
     int64_t wins;
-    int64_t won_us; /* the last of them */
+    int64_t won_us; /* time of the last win */
     int64_t early_us;
     int64_t late_us;
 };
@@ -41,17 +42,17 @@ struct arena {
     char path[PATH_SIZE];
     char key[64];
     pid_t pids[CONTEST_CLIENTS_MAX];
-    /* Watched since all are ready: */
+    /* Observed since all clients are ready: */
     int64_t entries;
-    int64_t entered_us; /* the last win */
+    int64_t entered_us; /* time of the last win */
     int64_t stall_us;
     struct side sides[2];
-    int64_t kill_us; /* the next one */
+    int64_t kill_us; /* time of the next kill */
     int64_t forgiven_us;
     int64_t killed;
 };
 
-/* What the clients had at a moment. */
+/* A snapshot of the clients' counters. */
 struct standing {
     int64_t at_us;
     int64_t entries;
@@ -71,7 +72,7 @@ static enum status share_open(struct arena *a, struct err *err)
 {
     (void)snprintf(a->path, sizeof a->path, "%s/contest", a->world->dir);
     autoclose int fd = open(a->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    /* redsync's program may be another user's, and umask takes bits away */
+    /* redsync's program may run as another user, and umask removes bits */
     if (fd < 0 || fchmod(fd, 0666) != 0 || ftruncate(fd, sizeof *a->share) != 0) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "%s", a->path);
     }
@@ -142,7 +143,8 @@ static enum status start_all(struct arena *a, struct err *err)
                           (long long)a->share->ready, (long long)count);
 }
 
-/* Who waits gets the lock once more before it sees the end; who does not by then is killed. */
+/* A waiting client gets the lock once more before it notices the end; a client that has not ended
+ * by then is killed. */
 static void end_all(struct arena *a)
 {
     int64_t end_us = clock_boot_us() + END_US;
@@ -165,8 +167,8 @@ static void end_all(struct arena *a)
 
 /* ---- kills ---- */
 
-/* One that waits dies: what a holder's death costs is its lease. That it waited is certain if
- * another one was inside before and after; if not, the stall is forgiven. */
+/* Kills a waiting client, since the death of a holder costs its lease. It was certainly waiting if
+ * the same other client was inside before and after the kill; if not, the stall is forgiven. */
 static enum status kill_one(struct arena *a, struct err *err)
 {
     struct contest_share *s = a->share;
@@ -175,7 +177,7 @@ static enum status kill_one(struct arena *a, struct err *err)
     int64_t entries = s->entries;
     int64_t holder = s->inside[0];
     if (holder == 0 || holder == (int64_t)victim + 1 || entries == a->entries) {
-        return STATUS_OK; /* soon again */
+        return STATUS_OK; /* tried again soon */
     }
     (void)kill(a->pids[victim], SIGKILL);
     if (s->inside[0] != holder || s->entries != entries) {
@@ -260,7 +262,7 @@ static struct standing stand(const struct arena *a)
     return now;
 }
 
-/* For at most MONITOR_US, as it costs something. */
+/* Counts for at most MONITOR_US, since MONITOR has a cost. */
 static enum status count_commands(struct arena *a, int64_t us, double *ret_per_win, struct err *err)
 {
     struct contest_monitor m = {.fd = -1};
@@ -276,7 +278,7 @@ static enum status count_commands(struct arena *a, int64_t us, double *ret_per_w
     return st;
 }
 
-/* Until both sides have had their first win, if there are two. */
+/* Waits until both sides have had their first win, if there are two. */
 static enum status warm_up(struct arena *a, struct err *err)
 {
     bool has_both = a->contest->rivals > 0 && a->contest->rivals < a->contest->clients;
@@ -293,7 +295,7 @@ static enum status warm_up(struct arena *a, struct err *err)
     return watch_until(a, has_both ? clock_boot_us() + WARM_UP_US : end_us, NULL, err);
 }
 
-/* ---- what comes of it ---- */
+/* ---- figures ---- */
 
 static void note_waits(const struct arena *a, double *figures)
 {
@@ -369,7 +371,7 @@ static enum status measure(struct arena *a, int64_t seconds, double *figures, st
 enum status contest_run(const struct locks_world *w, const struct contest *c, int64_t seconds,
                         double ret_figures[FIGURES], struct err *err)
 {
-    static int number; /* each contest has a key of its own */
+    static int number; /* gives each contest a key of its own */
     struct arena a = {.world = w, .contest = c};
     assert(c->clients > 0 && c->clients <= CONTEST_CLIENTS_MAX);
     (void)snprintf(a.key, sizeof a.key, "bench:contest:%d", ++number);

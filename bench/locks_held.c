@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many leases, all of them due at once: the loop is kept from turning until the last of them is,
- * as a machine that was busy elsewhere would do. Then the clock runs until all are extended. */
+ * Makes many leases due at the same time: blocks the loop until the last of them is due, as a busy
+ * machine might. Then measures the time until all are extended. */
 #include "base/clock.h"
 #include "bench/locks.h"
 #include "redlock/cmd/load.h"
@@ -14,7 +14,7 @@
 #define LEASES 10000
 #define BATCHES ((LEASES + REDLOCK_KEYS_MAX - 1) / REDLOCK_KEYS_MAX)
 #define HELD_TTL_MS 6000
-#define DUE_MS 2300 /* a third of it, with the jitter */
+#define DUE_MS 2300 /* a third of the TTL, with the jitter */
 #define LOAD_BATCH 128
 #define LOAD_MS 10
 #define PAUSE_MS 90
@@ -92,7 +92,7 @@ struct other {
     bool has_failed;
 };
 
-/* A tenth of the time. */
+/* Locks batches for a tenth of the time. */
 static void *lock_batches(void *ctx)
 {
     struct other *o = ctx;

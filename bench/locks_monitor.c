@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts a node's commands by MONITOR: lines as
- * +1339518083.107412 [0 127.0.0.1:60866] "evalsha" …, and [0 lua] where a script runs it. */
+ * Counts a node's commands by MONITOR. Its lines look like +1339518083.107412 [0 127.0.0.1:60866]
+ * "evalsha" …, with [0 lua] for commands run by a script. */
 #include "bench/locks_contest.h"
 
 #include <fcntl.h>

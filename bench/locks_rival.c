@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload locks: redsync, built here and run on the same masters, for comparison. */
+ * Workload locks: builds redsync and runs it on the same masters, for comparison. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "bench/go_build.h"

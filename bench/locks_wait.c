@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 #define SAMPLES 200
-#define SETTLE_US (10 * US_PER_MS) /* until the waiter has been refused and waits */
+#define SETTLE_US (10 * US_PER_MS) /* time for the waiter to be refused and to wait */
 #define LIMIT_US (5 * US_PER_S)
 #define WAITERS 50
-#define QUIET_US (31 * US_PER_S) /* more than a lease: waiters look when the one they saw ends */
+#define QUIET_US (31 * US_PER_S) /* more than a lease: waiters look when the observed one ends */
 #define WAIT_US (60 * US_PER_S)
 
 struct pair {
@@ -24,7 +24,7 @@ struct pair {
     struct redlock_batch *held[WAITERS];
     size_t held_count;
     size_t failed;
-    struct redlock_batch *waited; /* what the waiter won last */
+    struct redlock_batch *waited; /* the last lock that the waiter won */
     struct redlock_wait *waits[WAITERS];
     size_t waiting;
 };
@@ -111,7 +111,7 @@ static enum status wake_ups(struct pair *p, double *ret_p50_ms, double *ret_p99_
     return STATUS_OK;
 }
 
-/* Commands that a master is sent per second and waiter, the holder's with them. */
+/* Measures the commands per second and waiter that a master receives, including the holder's. */
 static enum status quiet(struct pair *p, struct masters *m, double *ret_commands, struct err *err)
 {
     int64_t commands[2] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload locks: its masters, and its loads: many locks in flight, one alone, blocking threads. */
+ * Workload locks: its masters and loads: many locks in flight, a single one, blocking threads. */
 #include "base/clock.h"
 #include "bench/locks.h"
 #include "bench/masters.h"
@@ -13,7 +13,7 @@
 #define ALONE_MS 1500
 #define THREADS_MAX 256
 #define TTL_MS 30000
-#define NODE_TIMEOUT_MS 1000 /* a busy machine is not to look like a dead node */
+#define NODE_TIMEOUT_MS 1000 /* so that a busy machine does not look like a dead node */
 
 enum status locks_world_open(struct locks_world *w, struct err *err)
 {
@@ -137,7 +137,7 @@ static void *lock_and_unlock(void *ctx)
         } else {
             crowd->failed++;
         }
-        (void)redlock_unlock(lock, &report); /* with its answers, as everybody here */
+        (void)redlock_unlock(lock, &report); /* waits for the answers, as everywhere here */
     }
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd-bench WORKLOAD [OPTION…]: one JSON line on stdout, progress on stderr. Exit codes: 0; 1
- * when it failed or the books don't balance; 2 usage. */
+ * claimd-bench WORKLOAD [OPTION…]: prints one JSON line on stdout, and progress on stderr. Exit
+ * codes: 0; 1 if it failed or the books do not balance; 2 usage. */
 #include "base/parse.h"
 #include "bench/workloads.h"
 
@@ -18,9 +18,9 @@ static const struct workload {
     workload_fn *run;
     const char *plugins;
     size_t workers;
-    int slots; /* of each worker, unless --slots says it */
+    int slots; /* of each worker, unless --slots is given */
     const char *help;
-    /* Unless an option says it; 0: what most of them have. */
+    /* Unless an option is given; 0: the default of most workloads. */
     int64_t jobs;
     int64_t samples;
     int64_t seconds;
@@ -142,7 +142,7 @@ static const struct number_option {
     int code;
     int64_t min;
     int64_t max;
-    size_t offset; /* of an int64_t in struct bench_options */
+    size_t offset; /* offset of an int64_t in struct bench_options */
 } number_options[] = {
     {OPT_JOBS, 1, 100000000, offsetof(struct bench_options, jobs)},
     {OPT_SAMPLES, 1, 100000, offsetof(struct bench_options, samples)},

@@ -135,7 +135,7 @@ enum status masters_used_memory(struct masters *m, int64_t *ret_bytes, struct er
     return sum_of(m, "memory", "used_memory:", ret_bytes, err);
 }
 
-/* Lines "cmdstat_set:calls=12,…". */
+/* Adds up lines "cmdstat_set:calls=12,…". */
 static void on_commandstats(void *ctx, size_t index, const struct redis_value *v)
 {
     static const char *const nested[] = {"mget", "get", "pexpire", "del", "pttl", "info"};

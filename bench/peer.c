@@ -16,7 +16,7 @@
 #define ARGS_MAX 10
 #define MISSING "missing "
 
-/* A process whose stdin and stdout are ours. */
+/* A process whose stdin and stdout are connected to us. */
 struct adapter {
     pid_t pid;
     int in_fd;
@@ -76,7 +76,7 @@ static enum status adapter_start(struct adapter *a, const struct cluster *c,
     return adapter_spawn(a, argv, err);
 }
 
-/* Also ends what it has left: its process group. */
+/* Ends the adapter and everything it has left in its process group. */
 static enum status adapter_end(struct adapter *a, struct err *err)
 {
     int code = -1;
@@ -99,7 +99,7 @@ static enum status adapter_end(struct adapter *a, struct err *err)
     return st;
 }
 
-/* `line` without its newline. */
+/* Reads a line; `line` has no newline. */
 static enum status read_line(struct cluster *c, const struct adapter *a, struct buf *line,
                              struct err *err)
 {

@@ -10,14 +10,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define SLACK_US (50 * US_PER_MS) /* between what an adapter measures and what we see of it */
+#define SLACK_US (50 * US_PER_MS) /* allowed difference between an adapter's time and ours */
 #define NAME_MAX_BYTES 64
 
-/* Debian's, which find what Debian's packages have. */
+/* Debian's interpreters, which find Debian's packages. */
 #define PYTHON "/usr/bin/python3"
 #define RUBY "/usr/bin/ruby"
 
-#define RATE_MAX 8000 /* jobs per second; no system here runs more handlers that take time */
+#define RATE_MAX 8000 /* jobs per second: no system here runs more handlers that take time */
 #define MIXED_MS 14
 
 const struct peers_work_spec peers_works[PEERS_WORKS] = {
@@ -50,8 +50,7 @@ const struct peers_work_spec peers_works[PEERS_WORKS] = {
      BIT(PEERS_CPU_10) | BIT(PEERS_MIXED))
 #define PYTHON_ALL (BIT(PEERS_PYTHON) | BIT(PEERS_PYTHON_10))
 
-/* A round goes through them from the top: those that are compared most carefully stand beside
- * claimd. */
+/* A round measures them from the top: those that are compared most carefully are next to claimd. */
 static const struct peers_row rows[] = {
     [PEERS_CLAIMD] = {"claimd", "default", true, 1, PEERS_ALL | START_500 | REALISTIC | PYTHON_ALL,
                       false},
@@ -82,10 +81,10 @@ static_assert(ARRAY_COUNT(rows) <= PEERS_ROWS_MAX, "all rows have their place");
 struct world {
     struct cluster *cluster;
     const struct bench_options *options;
-    unsigned works;                 /* those of the workload */
-    unsigned row_must;              /* have one of these works */
-    struct redis_server redis;      /* as peers use it: in memory */
-    struct redis_server redis_safe; /* every write is flushed */
+    unsigned works;                 /* works of the workload */
+    unsigned row_must;              /* a row must have one of these works */
+    struct redis_server redis;      /* in memory, as peers use it */
+    struct redis_server redis_safe; /* flushes every write */
     char programs[PEERS_ROWS_MAX][SERVER_PATH_MAX];
 };
 
@@ -99,13 +98,13 @@ bool peers_has_handlers(enum peers_work work)
     return ((REALISTIC | BIT(PEERS_PYTHON_10)) & BIT(work)) != 0;
 }
 
-/* What one of these handlers sleeps, on average. */
+/* Returns how long such a handler sleeps on average. */
 static int64_t sleep_ms_of(const struct peers_work_spec *work)
 {
     return work->is_mixed ? MIXED_MS : work->sleep_ms;
 }
 
-/* As many as take --seconds, if handlers were all that there is. */
+/* Returns how many jobs take --seconds, if only the handlers took time. */
 static int64_t handlers_count(const struct peers_work_spec *work,
                               const struct bench_options *options)
 {
@@ -124,7 +123,7 @@ static int64_t count_of(const struct world *w, const struct peers_row *row, enum
     int64_t jobs = w->options->jobs;
     if (work == PEERS_DRAIN) {
         jobs /= row->share;
-    } else if (work == PEERS_PYTHON) { /* more of them, or the starts of workers are most of it */
+    } else if (work == PEERS_PYTHON) { /* with fewer jobs, starting workers would dominate */
         jobs /= 1 + row->share / 10;
     }
     return peers_is_timed(work) ? w->options->samples : jobs > 0 ? jobs : 1;
@@ -137,9 +136,9 @@ static void set_percentiles(double *ms, size_t count, struct peers_figure *ret)
     ret->is_there = true;
 }
 
-/* ---- the others ---- */
+/* ---- other systems ---- */
 
-/* Of the run's answer, `start`: times of single jobs. */
+/* Reads the times of single jobs from the answer to `start`. */
 static enum status read_times(const json_t *said, struct peers_figure *ret, struct err *err)
 {
     const json_t *list = json_object_get(said, "ms");
@@ -155,7 +154,7 @@ static enum status read_times(const json_t *said, struct peers_figure *ret, stru
     return STATUS_OK;
 }
 
-/* In = done, each run once, and in a time that we can believe. */
+/* Checks that all jobs were done, each run once, and in a plausible time. */
 static enum status read_speed(const struct peer_result *r, enum peers_work work, int64_t jobs,
                               struct peers_figure *ret, struct err *err)
 {
@@ -218,10 +217,10 @@ static enum status measure_peer(struct world *w, size_t at, enum peers_work work
     return st;
 }
 
-/* ---- all of them ---- */
+/* ---- all rows ---- */
 
-/* --only TEXT: those of which "WORK NAME SETTINGS" has this text. claimd takes part in the works
- * of others. */
+/* --only TEXT: true if "WORK NAME SETTINGS" contains the text. claimd takes part in the works of
+ * the others. */
 static bool is_wanted(const struct world *w, const struct peers *p, size_t at, enum peers_work work)
 {
     char name[NAME_MAX_BYTES];
@@ -261,7 +260,7 @@ static void skip(struct peers *p, size_t at, const char *why)
                   why);
 }
 
-/* Once for all settings. */
+/* Builds a program once for all its settings. */
 static void build(struct world *w, struct peers *p, size_t at)
 {
     char source[SERVER_PATH_MAX + NAME_MAX_BYTES];
@@ -282,12 +281,12 @@ static void build(struct world *w, struct peers *p, size_t at)
     }
 }
 
-/* Its program, or why there is none. */
+/* Finds the program, or the reason why there is none. */
 static void find_program(struct world *w, struct peers *p, size_t at)
 {
     static const struct {
         const char *file;
-        const char *program; /* NULL: it is built */
+        const char *program; /* NULL: it must be built */
     } kinds[] = {{"go.mod", NULL}, {"peer.py", PYTHON}, {"peer.rb", RUBY}};
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
         (void)snprintf(w->programs[at], sizeof w->programs[at], "%s/peers/%s/%s", BENCH_SOURCE_DIR,
@@ -325,8 +324,8 @@ static void tell(const struct peers *p, size_t round, enum peers_work work, size
     }
 }
 
-/* One that fails does not take part in later rounds; the rest goes on, unless it was interrupted
- * or is claimd itself. */
+/* A row that fails does not take part in later rounds. The rest continues, unless the run was
+ * interrupted or the row is claimd itself. */
 static enum status measure(struct world *w, struct peers *p, size_t round, enum peers_work work,
                            size_t at, struct err *err)
 {

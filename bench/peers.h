@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workloads peers, realistic and start: who is compared, at what, and what was measured. */
+ * Workloads peers, realistic and start: the systems that are compared, the works, and the
+ * figures. */
 #ifndef CLAIMD_BENCH_PEERS_H
 #define CLAIMD_BENCH_PEERS_H
 
@@ -9,17 +10,17 @@
 
 #define PEERS_ROWS_MAX 32
 #define PEERS_ROUNDS_MAX 20
-#define PEERS_SLOTS 32 /* of workers whose handlers take time */
+#define PEERS_SLOTS 32 /* of workers in works whose handlers take time */
 
-/* Rows with a part in goals; claimd's first is what others are compared with. */
+/* Rows that goals refer to; the first one of claimd is the reference for the others. */
 enum { PEERS_CLAIMD, PEERS_CLAIMD_SELECT, PEERS_RIVER };
 
 enum peers_work {
     PEERS_DRAIN,
     PEERS_START,
     PEERS_INSERT,
-    PEERS_START_500, /* a second, by one client */
-    PEERS_SLEEP_1,   /* drains with handlers that take so many ms */
+    PEERS_START_500, /* 500 jobs per second, by one client */
+    PEERS_SLEEP_1,   /* from here on drains with handlers that take that many ms */
     PEERS_SLEEP_10,
     PEERS_SLEEP_100,
     PEERS_CPU_1,
@@ -32,24 +33,24 @@ enum peers_work {
 
 struct peers_work_spec {
     const char *name;
-    const char *asked; /* an adapter's first argument: drain, start or insert */
+    const char *asked; /* first argument of an adapter: drain, start or insert */
     int64_t gap_ms;    /* start: between inserts; 0 = one after the other */
-    int64_t sleep_ms;  /* what handlers do, if not nothing */
+    int64_t sleep_ms;  /* duration of the handlers, unless they are no-ops */
     int64_t cpu_ms;
     bool is_mixed;
-    bool is_python; /* claimd's handlers, as those of others are */
+    bool is_python; /* claimd's handlers are in Python, like those of the others */
 };
 extern const struct peers_work_spec peers_works[PEERS_WORKS];
 
-bool peers_is_timed(enum peers_work work);     /* start: times, no speed */
-bool peers_has_handlers(enum peers_work work); /* that take time */
+bool peers_is_timed(enum peers_work work);     /* start: has times instead of a speed */
+bool peers_has_handlers(enum peers_work work); /* has handlers that take time */
 
 struct peers_row {
-    const char *name; /* of its folder in bench/peers/ */
+    const char *name; /* name of its folder in bench/peers/ */
     const char *settings;
-    bool is_durable;   /* what it has acknowledged survives the machine's end */
-    int64_t share;     /* a drain has so many times fewer jobs, because it is so much slower */
-    unsigned works;    /* a bit for each */
+    bool is_durable;   /* acknowledged jobs survive a crash of the machine */
+    int64_t share;     /* divides the number of jobs of a drain, for slow systems */
+    unsigned works;    /* a bit for each work */
     bool is_asked_for; /* measured only if --only names it */
 };
 
@@ -59,8 +60,8 @@ struct peers_figure {
     double cpu_us; /* per job, of all processes */
     double p50_ms;
     double p99_ms;
-    double slots_used; /* by handlers that sleep; 0 = that is not known */
-    double commits;    /* per job, as the next one; claimd's alone */
+    double slots_used; /* share used by sleeping handlers; 0 = unknown */
+    double commits;    /* per job, like the next one; only for claimd */
     double redis_commands;
 };
 
@@ -69,10 +70,10 @@ struct peers {
     size_t row_count;
     size_t rounds;
     struct peers_figure figures[PEERS_ROUNDS_MAX][PEERS_WORKS][PEERS_ROWS_MAX];
-    char why_not[PEERS_ROWS_MAX][PEER_WHY_MAX]; /* it was skipped, or has failed */
+    char why_not[PEERS_ROWS_MAX][PEER_WHY_MAX]; /* why it was skipped, or has failed */
 };
 
-/* Its own share of a round; `row` is one of claimd's. */
+/* Measures claimd's part of a round; `row` is one of claimd's. */
 enum status peers_measure_claimd(struct cluster *c, const struct bench_options *options,
                                  enum peers_work work, size_t row, int64_t count,
                                  struct peers_figure *ret, struct err *err) MUST_USE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload peers: what claimd does itself. */
+ * Workload peers: claimd's own part. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/peers.h"
@@ -58,7 +58,7 @@ static enum status start(struct cluster *c, const struct bench_options *options,
 {
     json_auto_t *times = json_object();
     struct bench_options pauses = *options;
-    pauses.gap_ms = gap_ms; /* as the others' adapters have them */
+    pauses.gap_ms = gap_ms; /* as in the adapters of the others */
     c->options.plugins = "bench_plugins";
     enum status st = latency_run(c, &pauses, times, err);
     if (st != STATUS_OK) {
@@ -79,7 +79,7 @@ static const struct pg_statement select_some = {
     .types = count_type,
     .type_count = 1};
 
-/* Rows that the server makes. */
+/* Inserts rows that the server generates. */
 static enum status select_all(struct cluster *c, int64_t jobs, struct err *err)
 {
     enum status st = STATUS_OK;
@@ -112,7 +112,7 @@ static enum status copy_some(PGconn *pg, int64_t count, struct err *err)
     return st;
 }
 
-/* As the others do: rows of that size, so many in each transaction. */
+/* Copies rows of the same size as the others, with the same number per transaction. */
 static enum status copy_all(PGconn *pg, int64_t jobs, struct err *err)
 {
     enum status st = STATUS_OK;
@@ -127,8 +127,8 @@ static int64_t used_us(const struct cluster *c)
     return process_cpu(getpid()).self_us + cluster_cpu(c).postgres_us;
 }
 
-/* `pg` lasts until the CPU has been read: it is the server's only when its process still lives or
- * has been waited for. */
+/* `pg` must stay open until the CPU time has been read: the time of its backend is counted for the
+ * server only while the backend lives or after the server has waited for it. */
 static enum status insert_by(struct cluster *c, PGconn *pg, int64_t jobs, bool is_select,
                              struct peers_figure *ret, struct err *err)
 {

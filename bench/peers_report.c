@@ -77,7 +77,7 @@ struct column {
 };
 
 #define COLUMNS 4
-/* Ratios are claimd's figure by the other's. */
+/* Ratios are claimd's figure divided by the other's. */
 static const struct column speed_columns[COLUMNS] = {{"jobs_per_s", per_s},
                                                      {"cpu_us_per_job", cpu_us},
                                                      {"claimd_speed_ratio", per_s_ratio},
@@ -87,7 +87,8 @@ static const struct column time_columns[COLUMNS] = {{"p50_ms", p50_ms},
                                                     {"claimd_p50_ratio", p50_ratio},
                                                     {"claimd_p99_ratio", p99_ratio}};
 
-/* Of a row, beside another. False: it was not measured. */
+/* Computes the median of a value of a row relative to another row. Returns false if it was not
+ * measured. */
 static bool median_of(const struct peers *p, enum peers_work work, size_t at, size_t beside,
                       value_fn *value, double *ret)
 {
@@ -167,7 +168,8 @@ static void report_goals(const struct peers *p, json_t *result)
     }
 }
 
-/* Of those beside which claimd's handlers are in Python, in all such works, the worst ratio. */
+/* Adds the worst ratio over all works in which claimd's handlers are in Python, and over all
+ * systems in these works. */
 static void report_python(const struct peers *p, json_t *result)
 {
     double least = 0;

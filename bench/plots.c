@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures of what `all` has measured. */
+ * Draws the results of `all`. */
 #include "base/cleanup.h"
 #include "bench/workloads.h"
 
@@ -12,9 +12,9 @@
 #define PATH_SIZE 512
 #define NO_GNUPLOT 127
 
-typedef int plot_write_fn(FILE *out, const json_t *results); /* how many rows */
+typedef int plot_write_fn(FILE *out, const json_t *results); /* returns the number of rows */
 
-/* The first: of all peers, not the one of River alone. */
+/* Returns the first result of the workload: that of all peers, not the one of only River. */
 static const json_t *result_of(const json_t *results, const char *workload)
 {
     size_t i = 0;
@@ -40,13 +40,14 @@ static const char *text(const json_t *object, const char *name)
     return its != NULL ? its : "?";
 }
 
-/* What peers said of a kind of work, but for claimd's part, which others measure too. */
+/* True for the results of peers in a kind of work, without claimd's own, which other workloads
+ * measure too. */
 static bool is_peer(const json_t *one, const char *work)
 {
     return strcmp(text(one, "work"), work) == 0 && strcmp(text(one, "name"), "claimd") != 0;
 }
 
-/* Bars: name, jobs/s. */
+/* Writes bars: name, jobs/s. */
 static int write_throughput(FILE *out, const json_t *results)
 {
     int rows = 0;
@@ -68,7 +69,7 @@ static int write_throughput(FILE *out, const json_t *results)
     return rows;
 }
 
-/* Bars: name, p50, p99. */
+/* Writes bars: name, p50, p99. */
 static int write_start(FILE *out, const json_t *results)
 {
     static const char *const workloads[] = {"start", "peers"};
@@ -90,7 +91,7 @@ static int write_start(FILE *out, const json_t *results)
     return rows;
 }
 
-/* Bars: name, CPU per job. */
+/* Writes bars: name, CPU per job. */
 static int write_realistic(FILE *out, const json_t *results)
 {
     int rows = 0;
@@ -105,7 +106,7 @@ static int write_realistic(FILE *out, const json_t *results)
     return rows;
 }
 
-/* Lines: a block for each, its title, then clients and jobs/s. */
+/* Writes lines: a block for each, with its title, then clients and jobs/s. */
 static int write_scale(FILE *out, const json_t *results)
 {
     int rows = 0;
@@ -140,7 +141,7 @@ static const struct plot {
              {"start", write_start},
              {"realistic", write_realistic}};
 
-/* The exit code of gnuplot, which runs in the folder. */
+/* Runs gnuplot in the folder; returns its exit code. */
 static int run_gnuplot(const char *folder, const char *name)
 {
     char set_name[64];

@@ -11,7 +11,8 @@
 #define DEPTH_MAX 8
 #define CHILDREN_MAX 1024
 
-/* Of the living descendants with all that they have waited for. */
+/* Returns the CPU time of living descendants, including that of the children that they have waited
+ * for. */
 static int64_t living_children_us(pid_t pid, int depth)
 {
     pid_t children[CHILDREN_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Is anything else at work on this machine? Then what is measured says little. */
+ * Checks whether anything else is running on this machine, which would falsify measurements. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/proc.h"
@@ -21,7 +21,7 @@ struct ticks {
 
 struct user {
     pid_t pid;
-    int64_t us; /* CPU used so far; then: while we looked */
+    int64_t us; /* CPU time so far; later: during the observation */
 };
 
 struct users {
@@ -36,7 +36,7 @@ static enum status read_ticks(struct ticks *ret, struct err *err)
     if (f == NULL) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "/proc/stat");
     }
-    /* user, nice, system, idle, iowait, irq, softirq, steal */
+    /* Fields: user, nice, system, idle, iowait, irq, softirq, steal. */
     int n = fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3],
                    &t[4], &t[5], &t[6], &t[7]);
     (void)fclose(f);

@@ -52,7 +52,7 @@ enum status raw_pg_take(PGconn *pg, ExecStatusType expected, PGresult **ret_resu
         PQclear(result);
         return st;
     }
-    PQclear(PQgetResult(pg)); /* NULL: nothing more of this statement */
+    PQclear(PQgetResult(pg)); /* NULL: the end of this statement */
     *ret_result = result;
     return STATUS_OK;
 }

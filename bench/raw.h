@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocking sessions as a program without a loop has them: libpq and hiredis with nothing between,
- * for loads that claimd is compared with. */
+ * Blocking sessions for programs without a loop: plain libpq and hiredis, for loads that claimd is
+ * compared with. */
 #ifndef CLAIMD_BENCH_RAW_H
 #define CLAIMD_BENCH_RAW_H
 
@@ -16,15 +16,16 @@ void raw_redis_close(redisContext *node); /* likewise */
 /* The caller owns the session. */
 enum status raw_pg_open(const char *conninfo, PGconn **ret_pg, struct err *err) MUST_USE;
 enum status raw_pg_prepare(PGconn *pg, const char *name, const char *sql, struct err *err) MUST_USE;
-/* Is it what was expected? UNAVAILABLE with the server's words. It stays the caller's. */
+/* Checks that the result is the expected one; else UNAVAILABLE with the server's message. The
+ * caller keeps the result. */
 enum status raw_pg_check(PGconn *pg, const PGresult *result, ExecStatusType expected,
                          struct err *err) MUST_USE;
-/* In pipeline mode: the result of the next statement, which the caller clears; and the end of a
- * segment. */
+/* For pipeline mode: the first takes the result of the next statement, which the caller clears; the
+ * second takes the end of a segment. */
 enum status raw_pg_take(PGconn *pg, ExecStatusType expected, PGresult **ret_result,
                         struct err *err) MUST_USE;
 enum status raw_pg_take_sync(PGconn *pg, struct err *err) MUST_USE;
-/* Of a binary result. */
+/* Returns a value of a binary result. */
 int64_t raw_pg_i64(const PGresult *result, int row, int column);
 
 enum status raw_redis_open(const char *path, redisContext **ret_node, struct err *err) MUST_USE;
@@ -33,7 +34,7 @@ enum status raw_redis_load(redisContext *node, const char *script, char ret_sha[
                            struct err *err) MUST_USE;
 enum status raw_redis_write(redisContext *node, const struct buf *commands,
                             struct err *err) MUST_USE;
-/* The next reply, which the caller frees; an error reply is UNAVAILABLE. */
+/* Takes the next reply, which the caller frees. An error reply is UNAVAILABLE. */
 enum status raw_redis_take(redisContext *node, redisReply **ret_reply, struct err *err) MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The same drain with 1, 4, 16 and 64 workers, in turns. All of them are there before the first job
- * may be claimed. */
+ * Workload scale: the same drain with 1, 4, 16 and 64 workers, in turns. All workers are registered
+ * before the first job may be claimed. */
 #include "bench/drain.h"
 #include "bench/figures.h"
 #include "bench/goals.h"
@@ -13,7 +13,7 @@
 
 static const size_t counts[] = {1, 4, 16, WORKERS_MAX};
 #define COUNTS (sizeof counts / sizeof counts[0])
-enum { FEW = 1, MANY = COUNTS - 1 }; /* their ratio is the goal's */
+enum { FEW = 1, MANY = COUNTS - 1 }; /* the goal is for their ratio */
 
 static enum status measure(struct cluster *c, size_t workers, int64_t jobs, struct drain_speed *ret,
                            struct err *err)
@@ -21,7 +21,7 @@ static enum status measure(struct cluster *c, size_t workers, int64_t jobs, stru
     const struct drain_plan plan = {.jobs = jobs, .waits_for_workers = true};
     c->options.workers = workers;
     enum status st = drain_timed(c, &plan, ret, err);
-    c->options.workers = WORKERS_MAX; /* whatever there is, is ended */
+    c->options.workers = WORKERS_MAX; /* so that every worker is ended */
     return st;
 }
 

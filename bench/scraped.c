@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /metrics costs while it is asked for: the same drain with and without scrapes, in turns. The
- * medians of ratios within a round count, so that a disturbance hits both sides alike. */
+ * Measures what scraping /metrics costs: the same drain with and without scrapes, in turns. The
+ * results are medians of the ratios within a round, so that a disturbance affects both sides
+ * alike. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/figures.h"
@@ -12,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PER_S 10 /* scrapes of each daemon */
+#define PER_S 10 /* scrapes of each daemon per second */
 #define SCRAPE_TIMEOUT_US US_PER_S
 #define SCRAPES_MAX 200000
 #define ROUNDS_MAX 20
@@ -24,7 +25,7 @@ struct scraper {
     int64_t *took_us;
     size_t count;
     size_t failed;
-    size_t bytes; /* of the last text of a worker */
+    size_t bytes; /* size of the last text of a worker */
 };
 
 /* ---- scrapes ---- */
@@ -35,7 +36,7 @@ static void scrape_one(struct scraper *s, size_t daemon)
     int64_t begun_us = clock_boot_us();
     if (scrape_get(s->cluster->http[daemon], "/metrics", SCRAPE_TIMEOUT_US, &text, NULL) !=
         STATUS_OK) {
-        s->failed++; /* it has only just been started, as a rule */
+        s->failed++; /* it has usually just been started */
         return;
     }
     if (s->count < SCRAPES_MAX) {
@@ -62,7 +63,7 @@ static void on_running(void *ctx, bool is_running)
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all drains ---- */
 
 static void add_results(json_t *result, struct drain_speed sides[ROUNDS_MAX][2], size_t rounds,
                         struct scraper *s)
@@ -120,7 +121,7 @@ enum status scraped_run(struct cluster *c, const struct bench_options *options, 
                       st == STATUS_OK ? sides[round][side].jobs_per_s : 0);
     }
     uv_close((uv_handle_t *)&scraper.timer, NULL);
-    (void)uv_run(&c->loop, UV_RUN_NOWAIT); /* it lies on this stack */
+    (void)uv_run(&c->loop, UV_RUN_NOWAIT); /* the timer is on this stack */
     (void)json_object_set_new(result, "jobs", json_integer(options->jobs));
     (void)json_object_set_new(result, "rounds", json_integer(options->rounds));
     if (st == STATUS_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload steady: jobs come at a constant rate that the system carries easily. What a job costs
- * then, how long it waits, and what piles up. */
+ * Workload steady: jobs arrive at a constant rate that the system can easily handle. Measures the
+ * cost of a job, how long it waits, and what accumulates. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/figures.h"
@@ -10,7 +10,7 @@
 #include "bench/stream.h"
 #include "bench/workloads.h"
 
-#define WARM_UP_S 3 /* first connections, first plans, first pages of the history */
+#define WARM_UP_S 3 /* for first connections, first plans, and first pages of the history */
 
 static const struct pg_statement counters = {
     .name = "counters",
@@ -26,12 +26,12 @@ static const struct pg_statement dead = {
            " FROM pg_stat_user_tables WHERE relid = 'claimd.job'::regclass"};
 enum { DEAD_ROWS, TABLE_BYTES, INDEX_BYTES, DEAD_COLUMNS };
 
-/* At the end of each second. */
+/* Taken at the end of each second. */
 struct samples {
     int64_t *dead;
     size_t count;
     size_t max;
-    int64_t table_bytes; /* the largest */
+    int64_t table_bytes; /* the largest size */
     int64_t index_bytes;
 };
 
@@ -39,7 +39,7 @@ struct run {
     struct cluster *cluster;
     struct stream stream;
     struct samples samples;
-    int64_t *waits_us; /* from the commit to the handler */
+    int64_t *waits_us; /* from the commit to the start of the handler */
 };
 
 static enum status sample(struct run *r, struct err *err)
@@ -58,7 +58,7 @@ static enum status sample(struct run *r, struct err *err)
     return STATUS_OK;
 }
 
-/* Inserts at the rate until `jobs` have come, and waits until they are done. */
+/* Inserts `jobs` jobs at the rate, and waits until they are done. */
 static enum status stream_jobs(struct run *r, int64_t rate, int64_t jobs, struct err *err)
 {
     stream_start(&r->stream, rate, jobs);
@@ -87,7 +87,7 @@ static int64_t warm_up_jobs(int64_t rate, int64_t jobs)
     return rate * WARM_UP_S < jobs ? rate * WARM_UP_S : jobs;
 }
 
-/* Measures one stretch of the stream, after a shorter one. */
+/* Measures one part of the stream, after a shorter one for warm-up. */
 static enum status measure(struct run *r, int64_t rate, int64_t jobs, json_t *result,
                            struct err *err)
 {
@@ -122,7 +122,7 @@ static enum status measure(struct run *r, int64_t rate, int64_t jobs, json_t *re
 static void report_waits(struct run *r, json_t *result)
 {
     size_t jobs = (size_t)r->stream.jobs;
-    int64_t *commits_us = r->stream.sent_us; /* which nobody needs after this */
+    int64_t *commits_us = r->stream.sent_us; /* not used after this */
     for (int64_t n = r->stream.jobs - 1; n >= 0; n--) {
         commits_us[n] = stream_commit_us(&r->stream, n);
     }
@@ -152,7 +152,7 @@ static void report_dead(const struct run *r, json_t *result)
     goal_add(result, GOAL_DEAD_ROWS, (double)max / (double)r->stream.rate);
 }
 
-/* Sessions report these at the latest when they end, so they are of the whole run. */
+/* Sessions may report these as late as at their end, so they cover the whole run. */
 static enum status report_counters(struct cluster *c, const int64_t *before, int64_t own,
                                    int64_t jobs, json_t *result, struct err *err)
 {

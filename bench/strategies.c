@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload strategies: what people do who have a table of jobs and nothing else. No-op jobs, no
- * locks, no history: a row is marked when its job is done. */
+ * Workload strategies: common ways to use a plain table of jobs as a queue. No-op jobs, no locks,
+ * no history: a row is marked when its job is done. */
 #include "base/rand.h"
 #include "bench/crew.h"
 #include "bench/figures.h"
@@ -21,10 +21,10 @@ static const unsigned count_type[] = {PG_INT8};
 
 enum count { RUNS };
 
-/* Each job's runs, told by all clients. */
+/* How often each job was run, by all clients. */
 struct ledger {
     int64_t jobs;
-    unsigned *runs; /* by id, from 1 */
+    unsigned *runs; /* indexed by id, from 1 */
 };
 
 struct client {
@@ -47,7 +47,7 @@ static enum status exec(struct client *client, const char *sql, struct err *err)
     return st;
 }
 
-/* The ids that a statement returns. */
+/* Reads the ids that a statement returns. */
 static enum status ask(struct client *client, const char *name, struct err *err)
 {
     PGresult *result = PQexecPrepared(client->pg, name, 0, NULL, NULL, NULL, 1);
@@ -84,9 +84,9 @@ static void run(struct client *client, int64_t id)
     client->self->counts[RUNS]++;
 }
 
-/* ---- the strategies: one turn each; no job is left when it leaves `count` at 0 ---- */
+/* ---- the strategies: one turn each; `count` is 0 after the turn if no job is left ---- */
 
-/* A look without any lock, and one of what was seen, in the hope that others pick another. */
+/* Reads some jobs without a lock and tries one of them, hoping that other clients choose others. */
 static enum status pick_at_random(struct client *client, struct err *err)
 {
     enum status st = ask(client, "look", err);
@@ -114,8 +114,8 @@ static enum status claim_one(struct client *client, const char *name, struct err
     return exec(client, "COMMIT", err);
 }
 
-/* A row that another client has taken meanwhile is waited for and then not returned, though others
- * are free: only an empty table is the end. */
+/* If another client takes the row first, the statement waits for that client and then returns no
+ * row, although other rows are free: only an empty table is the end. */
 static enum status for_update(struct client *client, struct err *err)
 {
     enum status st = claim_one(client, "lock_first", err);
@@ -159,7 +159,7 @@ static enum status skip_locked_batched(struct client *client, struct err *err)
 static const struct strategy {
     const char *name;
     enum status (*turn)(struct client *client, struct err *err);
-    int64_t part; /* of the jobs that are asked for: so that each takes a second or two */
+    int64_t part; /* fraction of the requested jobs, so that each takes a second or two */
     bool may_run_twice;
 } strategies[] = {
     {"random pick", pick_at_random, 50, true},
@@ -188,7 +188,7 @@ static const struct {
                    " WHERE id = ANY ($1::bigint[])"},
 };
 
-/* ---- a client's process ---- */
+/* ---- the process of a client ---- */
 
 struct cell {
     const struct cluster *cluster;
@@ -233,7 +233,7 @@ static enum status work(const void *ctx, struct crew_member *self, struct err *e
 struct speed {
     double jobs_per_s;
     double cpu_us_per_job;
-    double duplicates; /* runs of jobs that had been run before */
+    double duplicates; /* repeated runs of jobs */
     double jobs;
 };
 
@@ -286,7 +286,7 @@ static enum status fill(struct cluster *c, int64_t jobs, struct err *err)
     return query_all(c, settle, ARRAY_COUNT(settle), err);
 }
 
-/* Every job was run, and none twice where that can't be. */
+/* Checks that every job was run, and none twice if the strategy rules that out. */
 static enum status reconcile(struct cluster *c, const struct cell *cell, int64_t runs,
                              struct speed *ret, struct err *err)
 {

@@ -17,7 +17,7 @@ static void stop(struct stream *s, enum status st, const struct err *err)
     (void)uv_timer_stop(&s->timer);
 }
 
-/* One client, so ids are in the order of its commits, without gaps. */
+/* A single client inserts, so ids are in the order of its commits, without gaps. */
 static void on_inserted(void *ctx, enum status st, const struct pg_result *const *results,
                         const struct err *err)
 {
@@ -47,7 +47,7 @@ static bool send_one(struct stream *s, int64_t now_us, int64_t due_us)
     s->sent_us[s->sent] = now_us;
     enum status st = pg_send_one(s->db.pg, &insert_job, NULL, on_inserted, s, &err);
     if (st == STATUS_LIMIT) {
-        return false; /* PostgreSQL is far behind: with the next tick */
+        return false; /* PostgreSQL is far behind: tried again at the next tick */
     }
     if (st != STATUS_OK) {
         stop(s, st, &err);
@@ -91,7 +91,7 @@ static void on_closed(uv_handle_t *handle)
     handle->data = NULL;
 }
 
-/* The timer lies in the caller's memory. */
+/* The timer is in the caller's memory, so waits until it is closed. */
 void stream_close(struct stream *s, struct cluster *c)
 {
     db_close(&s->db);

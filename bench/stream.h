@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs at a constant rate by one client with a session of its own, each with a commit of its own.
- * It runs on the cluster's loop: whatever waits there lets it work. */
+ * Inserts jobs at a constant rate by one client with a session of its own, each job in a commit of
+ * its own. It runs on the cluster's loop, so it works whenever that loop runs. */
 #ifndef CLAIMD_BENCH_STREAM_H
 #define CLAIMD_BENCH_STREAM_H
 
@@ -10,34 +10,36 @@
 struct stream {
     struct db db;
     uv_timer_t timer;
-    int64_t rate; /* a second */
-    int64_t jobs; /* to insert; of this many there are times */
+    int64_t rate; /* per second */
+    int64_t jobs; /* number of jobs to insert, whose times are kept */
     int64_t begun_us;
     int64_t sent;
     int64_t done;
-    int64_t behind_us; /* so much later than due one was sent, at most */
-    int64_t first_id;  /* the others follow it */
+    int64_t behind_us; /* longest time by which a job was sent late */
+    int64_t first_id;  /* ids are consecutive from here */
     int64_t *sent_us;
-    int64_t *committed_us; /* the reply to the commit had come */
+    int64_t *committed_us; /* when the reply to the commit arrived */
     enum status st;
     struct err err;
 };
 
-/* Close it in any case. NOMEM, or there is no session. */
+/* Opens the session. Close it in any case. NOMEM, or the status of a failed connection. */
 enum status stream_open(struct stream *s, struct cluster *c, int64_t jobs_max,
                         struct err *err) MUST_USE;
 void stream_close(struct stream *s, struct cluster *c);
 
-/* Begins anew; the times of what went before are gone. `jobs` ≤ jobs_max. */
+/* Starts a new stream, which overwrites the times of the last one. `jobs` ≤ jobs_max. */
 void stream_start(struct stream *s, int64_t rate, int64_t jobs);
-bool stream_is_over(const struct stream *s); /* all are committed, or one failed */
+bool stream_is_over(const struct stream *s); /* all are committed, or one has failed */
 
-/* From each job's commit to the start of its handler, in no order; room for `jobs`. All must have
- * ended. CONFLICT: the history has not all of them. */
+/* Returns the times from each job's commit to the start of its handler, in no particular order;
+ * `ret_us` has room for `jobs`. All jobs must have ended. CONFLICT: the history lacks some of
+ * them. */
 enum status stream_read_waits(const struct stream *s, struct cluster *c, int64_t *ret_us,
                               struct err *err) MUST_USE;
 
-/* What the commit itself took: the client does not wait for one before it sends the next. */
+/* Returns how long the commit itself took: the client does not wait for one before it sends the
+ * next. */
 int64_t stream_commit_us(const struct stream *s, int64_t n);
 
 #endif

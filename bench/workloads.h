@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The workloads; bench/README.md says what each measures. */
+ * The workloads; bench/README.md describes what each measures. */
 #ifndef CLAIMD_BENCH_WORKLOADS_H
 #define CLAIMD_BENCH_WORKLOADS_H
 
@@ -14,20 +14,20 @@ struct bench_options {
     int64_t seconds;
     int64_t rounds;
     int64_t rate;
-    bool has_rounds; /* --rounds was said: drain compares, in turns */
+    bool has_rounds; /* --rounds was given: drain then compares, in turns */
     int64_t gap_ms;  /* latency: between inserts; 0: one job after the end of the other */
     bool is_json;
     bool is_quick;
     bool is_busy_fine;
-    const char *results; /* all: the folder, or NULL */
+    const char *results; /* all: the folder for results, or NULL */
     bool is_unkept;
     const char
         *only; /* features, peers, realistic, start, locks, all: whose name has it; NULL: all */
     struct cluster_options cluster;
 };
 
-/* Gets an open cluster without daemons, and adds what it found to `result`. CONFLICT: it ran to its
- * end, but the books don't balance. */
+/* Receives an open cluster without daemons, and adds its findings to `result`. CONFLICT: it ran to
+ * its end, but the books do not balance. */
 typedef enum status workload_fn(struct cluster *c, const struct bench_options *options,
                                 json_t *result, struct err *err);
 
@@ -43,7 +43,7 @@ workload_fn peers_run;
 workload_fn realistic_run;
 workload_fn start_run;
 workload_fn strategies_run;
-workload_fn skip_locked_run; /* one of these: in batches, by 4 clients */
+workload_fn skip_locked_run; /* one of the strategies: in batches, by 4 clients */
 workload_fn steady_run;
 workload_fn enqueue_run;
 workload_fn horizon_run;
@@ -52,28 +52,29 @@ workload_fn deferred_run;
 workload_fn hoard_run;
 workload_fn far_run;
 workload_fn handlers_run;
-workload_fn peers_python_run; /* its part beside others, whose handlers are Python, too */
+workload_fn peers_python_run; /* the part of peers with handlers in Python, for claimd as well */
 
-/* These need no cluster, and print their own results; they return the exit code. */
+/* These need no cluster and print their own results; they return the exit code. */
 int locks_run(const struct bench_options *options);
 int all_run(const struct bench_options *options);
 
-/* Adds peak sizes of the daemons, which must still run. */
+/* Adds the peak sizes of the daemons, which must still run. */
 void workload_add_rss(const struct cluster *c, json_t *result);
 
 /* ---- compare.c ---- */
-/* Adds each contender's values, their medians, and the goals. What fails in one round ends it. */
+/* Adds each contender's values, their medians, and the goals. A failure in one round ends it. */
 enum status compare_drains(const struct bench_options *options, json_t *result,
                            struct err *err) MUST_USE;
 
 /* ---- plots.c ---- */
-/* Writes throughput, scale and start (.dat) into the folder, as far as the results have them, and
- * draws each as .svg, if there is gnuplot. */
+/* Writes throughput, scale and start (.dat) into the folder, as far as there are results for them,
+ * and draws each as .svg if gnuplot is installed. */
 void plots_draw(const char *folder, const json_t *results);
 
 /* ---- quiet.c ---- */
-/* Looks for three seconds; the share of all CPUs' time that was used, by others too that share the
- * hardware. `ret_who` names who used most. UNAVAILABLE: it can't be read. */
+/* Observes for three seconds. *ret_share = share of all CPU time that was used, including by other
+ * users of the same hardware. `ret_who` names the process that used most. UNAVAILABLE: /proc cannot
+ * be read. */
 enum status quiet_look(double *ret_share, char *ret_who, size_t size, struct err *err) MUST_USE;
 
 #endif

@@ -20,7 +20,7 @@
 #define PG_LIB_DIR "/usr/lib/postgresql"
 
 struct user {
-    bool is_wanted; /* we are root: become this one */
+    bool is_wanted; /* running as root: switch to this user */
     uid_t uid;
     gid_t gid;
 };
@@ -62,8 +62,8 @@ static bool may(const struct user *u, const struct stat *st, mode_t bits)
     return (mode & bits) == bits;
 }
 
-/* Can the user read `path`, through all directories above it? A path that isn't there counts as
- * reachable: its absence is not a matter of rights. */
+/* True if the user can read `path`, through all directories above it. A path that does not exist
+ * counts as reachable: its absence is not a matter of rights. */
 static bool user_reaches(const struct user *u, const char *path)
 {
     char real[PATH_MAX];
@@ -96,8 +96,8 @@ bool program_user_reaches(const char *path)
     return !u.is_wanted || user_reaches(&u, path);
 }
 
-/* A checkout in root's home is closed to everybody else. A program that lives in such a place, or
- * is told to read from one by an argument or variable, has to stay root. */
+/* A checkout in root's home is closed to every other user. A program stays root if it lives in such
+ * a place, or if an argument or a variable names a file there. */
 static bool spec_is_reachable(const struct user *u, const struct child_spec *spec)
 {
     for (size_t i = 0; spec->argv[i] != NULL; i++) {
@@ -120,7 +120,7 @@ static bool has_same_name(const char *a, const char *b)
     return len == strcspn(b, "=") && memcmp(a, b, len) == 0;
 }
 
-/* Additions first, then what we have ourselves: getenv() takes the first of a name. */
+/* Puts the additions before our own variables: getenv() returns the first match of a name. */
 static void build_env(const char *const *additions, char *ret_env[ENV_MAX])
 {
     size_t n = 0;
@@ -185,7 +185,7 @@ static void run_child(const struct child_spec *spec, const struct user *u, const
     }
     (void)close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     char **argv = NULL;
-    memcpy(&argv, &spec->argv, sizeof argv); /* execvpe() doesn't write to it */
+    memcpy(&argv, &spec->argv, sizeof argv); /* execvpe() does not modify it */
     (void)execvpe(argv[0], argv, env);
     child_fail(report_fd);
 }
@@ -200,7 +200,7 @@ enum status child_start(const struct child_spec *spec, pid_t *ret_pid, struct er
     }
     const char *dir = spec->dir;
     if (dir == NULL && u.is_wanted && !user_reaches(&u, ".")) {
-        dir = "/"; /* psql complains of a folder that it can't return to */
+        dir = "/"; /* psql complains about a folder that it cannot return to */
     }
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0) {

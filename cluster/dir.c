@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directories in which private servers live. Each holds a file that its run keeps locked: the
- * kernel gives the lock up with the run's last process, so a directory whose lock is free belongs
- * to a run that was killed, and the next run removes it. */
+ * The directories in which private servers live. Each holds a file that its run keeps locked. The
+ * kernel releases the lock when the last process of the run ends, so a directory whose lock is free
+ * belongs to a run that was killed, and the next run removes it. */
 #include "cluster/child.h"
 #include "cluster/servers.h"
 
@@ -17,7 +17,8 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
-/* A socket's path has 107 bytes; what the servers add to the directory needs about 40 of them. */
+/* The path of a socket has at most 107 bytes, of which the servers need about 40 beyond the
+ * directory. */
 #define PARENT_MAX 60
 #define DEPTH_MAX 32
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
@@ -25,16 +26,17 @@
 #define PREFIX "claimd-" /* six letters and digits follow */
 #define RANDOM "XXXXXX"
 #define LOCK "run.lock"
-#define KEPT "run.kept" /* what the lock's name becomes: no run removes it */
+#define KEPT "run.kept" /* the new name of the lock of a kept directory, which no run removes */
 
-/* In memory: what one directory is taken to need, and all of them together. */
+/* Memory that one directory is assumed to need, and the limit for all of them together. */
 #define MEMORY_EACH ((uint64_t)256 << 20)
 #define MEMORY_ALL ((uint64_t)2 << 30)
 
 /* ---- removing ---- */
 
-/* By descriptors, and never through a link: the owner of the directory may be another user, who
- * could exchange a folder for a link while root empties it. `but` stays, if it is not NULL. */
+/* Works on descriptors, and never follows a link: the owner of the directory may be another user,
+ * who could replace a folder with a link while root empties it. Keeps the entry `but`, unless it is
+ * NULL. */
 static void empty(int fd, const char *but, int depth)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -61,7 +63,7 @@ static void empty(int fd, const char *but, int depth)
     (void)closedir(dir);
 }
 
-/* The lock goes last: if we are killed, the next run goes on. */
+/* Removes the lock last: if we are killed, the next run continues. */
 static bool is_removed(const char *dir)
 {
     autoclose int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -87,7 +89,7 @@ bool dir_is_ours(const char *dir)
     return lstat(dir, &info) == 0 && S_ISDIR(info.st_mode) && child_user_is(info.st_uid);
 }
 
-/* ---- what killed runs left ---- */
+/* ---- what killed runs have left ---- */
 
 static bool is_below(const char *path, const char *dir)
 {
@@ -95,8 +97,9 @@ static bool is_below(const char *path, const char *dir)
     return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
-/* Another user's folder is closed even to root where it may not trace others, as in a container;
- * what it was started with is open to everybody, and tells a PostgreSQL where its data are. */
+/* True if the process works below `dir`. Where root may not trace other users, as in a container,
+ * it cannot read the working directory of another user's process. The command line is always
+ * readable, and that of a PostgreSQL names its data directory. */
 static bool works_below(const char *pid, const char *dir)
 {
     char name[64];
@@ -119,8 +122,8 @@ static bool works_below(const char *pid, const char *dir)
     return false;
 }
 
-/* A server that was stopped when its run was killed has the signal that ends it, but not the
- * processor to take it. */
+/* Continues stopped servers. If a server was stopped when its run was killed, the signal that ends
+ * it is pending, but the server cannot handle it before it continues. */
 static void wake_stopped(const char *dir)
 {
     DIR *all = opendir("/proc");
@@ -148,8 +151,8 @@ static bool is_run_name(const char *name)
     return true;
 }
 
-/* One without a lock is left alone: it is kept, or not from a run of ours. Yields whether the run
- * lives. */
+/* Returns whether the run of this directory lives. Removes the directory if the run is dead. A
+ * directory without a lock is left alone: it is kept, or no run of ours made it. */
 static bool sweep_one(const char *dir)
 {
     char path[PATH_SIZE];
@@ -166,7 +169,7 @@ static bool sweep_one(const char *dir)
     return false;
 }
 
-/* Yields how many runs live there. */
+/* Sweeps the directories below `parent`; returns how many of their runs live. */
 static size_t sweep(const char *parent)
 {
     size_t living = 0;
@@ -184,7 +187,8 @@ static size_t sweep(const char *parent)
     return living;
 }
 
-/* Where TMPDIR is set, only there: it was set to be apart from others. */
+/* If TMPDIR is set, sweeps only that folder: the variable was set to keep this run apart from
+ * others. */
 void dir_sweep(void)
 {
     static const char *const usual[] = {"/dev/shm", "/tmp", "/var/tmp"};
@@ -215,8 +219,8 @@ static bool is_usable(const char *parent)
     return parent != NULL && parent[0] == '/' && strlen(parent) <= PARENT_MAX;
 }
 
-/* ./dev test names a folder in memory, for as long as there is room: what fills it, fills the
- * machine. */
+/* ./dev test names a folder in memory. It is used only as long as it has room: a full tmpfs uses up
+ * the memory of the machine. */
 static bool has_room(const char *memory)
 {
     struct statvfs fs;
@@ -233,8 +237,8 @@ static const char *usual_parent(void)
     return is_usable(own) ? own : "/tmp";
 }
 
-/* The lock is never there unlocked: another run would take the directory for a dead one's. The
- * descriptor stays open until the process ends, and those of its forks. */
+/* The lock file never exists unlocked, because another run would take the directory for that of a
+ * dead run. The descriptor stays open until this process and its forks have ended. */
 static enum status hold(const char *dir, struct err *err)
 {
     char making[PATH_SIZE];
@@ -280,7 +284,7 @@ enum status dir_make_on_disk(char *ret_dir, size_t size, struct err *err)
     const char *kept = getenv(DIR_KEPT_ENV);
     const char *parent = usual_parent();
     dir_sweep();
-    if (kept != NULL && kept[0] == '/') { /* however long: no sockets lie in what ctest keeps */
+    if (kept != NULL && kept[0] == '/') { /* of any length: ctest keeps no sockets there */
         return make_in(kept, ret_dir, size, err);
     }
     if (is_in_memory(parent)) {
@@ -304,5 +308,5 @@ void dir_keep(const char *dir)
     char kept[PATH_SIZE];
     (void)snprintf(path, sizeof path, "%s/" LOCK, dir);
     (void)snprintf(kept, sizeof kept, "%s/" KEPT, dir);
-    (void)rename(path, kept); /* none, if the user named the folder */
+    (void)rename(path, kept); /* the file is missing if the user named the folder */
 }

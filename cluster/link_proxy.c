@@ -18,15 +18,15 @@
 #define READ_BYTES ((size_t)64 << 10)
 #define BACKLOG 64
 #define POLLS_MAX (1 + LINK_SERVERS_MAX + 2 * CONNS_MAX)
-#define STRANGER LINK_HOSTS_MAX /* the rule that is always good */
+#define STRANGER LINK_HOSTS_MAX /* of unknown processes; its rule is always good */
 
-/* From one socket to the other. */
+/* One direction: from one socket to the other. */
 struct way {
     int from_fd;
     int to_fd;
     struct flow flow;
-    int64_t read_us; /* not before then: the limit of its rate */
-    bool is_at_end;  /* from_fd has said all; when the flow is empty, to_fd hears so */
+    int64_t read_us; /* does not read before this time, to keep to the limit of its rate */
+    bool is_at_end;  /* from_fd has ended; to_fd is shut down when the flow is empty */
     bool is_done;
 };
 
@@ -40,14 +40,14 @@ struct conn {
 };
 
 struct server {
-    int listen_fd; /* −1: nobody listens */
+    int listen_fd; /* −1: not listening */
     struct sockaddr_un here;
     struct sockaddr_un at;
 };
 
 struct link_proxy {
     pthread_t thread;
-    pthread_mutex_t mutex; /* all below, but while the thread polls */
+    pthread_mutex_t mutex; /* protects all below, except while the thread polls */
     int wake_fd;
     bool is_stopping;
     struct server servers[LINK_SERVERS_MAX];
@@ -64,7 +64,7 @@ struct link_proxy {
 static struct link_rule *rule_of(struct link_proxy *p, struct conn *c)
 {
     for (size_t i = 0; i < LINK_HOSTS_MAX && c->host == STRANGER; i++) {
-        c->host = p->pids[i] == c->pid ? i : STRANGER; /* it may connect before it is told of */
+        c->host = p->pids[i] == c->pid ? i : STRANGER; /* it may connect before its host is known */
     }
     return &p->rules[c->host][c->server];
 }
@@ -140,12 +140,12 @@ static bool wants_read(const struct way *w, const struct terms *t, int64_t now_u
     return !t->is_hole && !w->is_at_end && w->flow.bytes < QUEUE_BYTES_MAX && now_us >= w->read_us;
 }
 
-/* False: the connection is over. */
+/* Returns false if the connection is over. */
 static bool way_read(struct link_proxy *p, struct way *w, const struct terms *t, int64_t now_us)
 {
     size_t most = READ_BYTES;
     if (t->bytes_per_s > 0 && (size_t)t->bytes_per_s / 20 + 1 < most) {
-        most = (size_t)t->bytes_per_s / 20 + 1; /* of 50 ms */
+        most = (size_t)t->bytes_per_s / 20 + 1; /* at most what the rate allows in 50 ms */
     }
     ssize_t n = recv(w->from_fd, p->bytes, most, MSG_DONTWAIT);
     if (n < 0) {
@@ -194,7 +194,7 @@ static int64_t earlier(int64_t a_us, int64_t b_us)
     return a_us < b_us ? a_us : b_us;
 }
 
-/* The polls of one direction; yields when to look again if nothing happens. */
+/* Sets the polls of one direction; returns when to look again if nothing happens. */
 static int64_t plan_way(const struct way *w, const struct terms *t, int64_t now_us,
                         struct pollfd *from, struct pollfd *to)
 {
@@ -232,7 +232,8 @@ static int plan(struct link_proxy *p)
             struct terms back = terms_of(rule, false);
             again_us = earlier(again_us, plan_way(&c->to_server, &there, now_us, &two[0], &two[1]));
             again_us = earlier(again_us, plan_way(&c->to_client, &back, now_us, &two[1], &two[0]));
-            /* Without a wish there is no poll: a socket that hung up would be told of for ever. */
+            /* A descriptor without wanted events is not polled: a socket that hung up would be
+             * reported forever. */
             two[0].fd = two[0].events != 0 ? c->to_server.from_fd : -1;
             two[1].fd = two[1].events != 0 ? c->to_server.to_fd : -1;
         }
@@ -249,8 +250,8 @@ static void serve(struct link_proxy *p, struct conn *c, const struct pollfd *two
     struct terms back = terms_of(rule, false);
     bool is_alive = way_serve(p, &c->to_server, &there, (two[0].revents & ~POLLOUT) != 0, now_us) &&
                     way_serve(p, &c->to_client, &back, (two[1].revents & ~POLLOUT) != 0, now_us);
-    /* A client that left waits for nothing; what it sent has arrived. A server that left is the
-     * end as well, once its last bytes have arrived. */
+    /* If the client has left, the connection ends: everything that it sent has been forwarded. If
+     * the server has left, it ends once the server's last bytes have been forwarded. */
     if (!is_alive || c->to_server.is_done || c->to_client.is_done) {
         conn_close(c);
     }
@@ -285,7 +286,7 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* ---- what a test says ---- */
+/* ---- called by tests ---- */
 
 static void unlock(struct link_proxy *p)
 {

@@ -20,9 +20,10 @@
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define CHILDREN_MAX 256
 #define TEMPLATE_ENV "CLAIMD_TEST_PG_TEMPLATE"
-#define STATUS_LINE 8 /* of postmaster.pid, since PostgreSQL 10 */
+#define STATUS_LINE 8 /* line of postmaster.pid with the status, since PostgreSQL 10 */
 
-/* Runs a tool of PostgreSQL to its end; a code other than 0 is UNAVAILABLE with its output. */
+/* Runs a tool of PostgreSQL to its end. Returns UNAVAILABLE with its output if the exit code is not
+ * 0. */
 static enum status run_tool(const char *const *argv, struct buf *out, struct err *err)
 {
     static const char *const env[] = {"LC_ALL=C", "TZ=UTC", NULL};
@@ -45,7 +46,7 @@ static enum status run_initdb(const char *data, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    /* MB: less to copy for tests than the usual 16. */
+    /* In MB: tests copy less than with the usual 16. */
     const char *segment = getenv(TEMPLATE_ENV) != NULL ? "--wal-segsize=1" : NULL;
     const char *const argv[] = {initdb,
                                 "--no-sync",
@@ -74,7 +75,7 @@ static enum status copy_dir(const char *from, const char *to, struct err *err)
     return run_tool(argv, &out, err);
 }
 
-/* Who comes second throws his own away. */
+/* If another process has kept its template first, drops ours. */
 static enum status keep_template(const char *data, const char *template, struct err *err)
 {
     char mine[PATH_SIZE];
@@ -93,8 +94,9 @@ static enum status keep_template(const char *data, const char *template, struct 
     return st;
 }
 
-/* initdb costs more than a second of computing. Tests share what the first one made, of the same
- * build and the same PostgreSQL: $CLAIMD_TEST_PG_TEMPLATE and its version. "" = they don't. */
+/* initdb takes more than a second of CPU time. Tests of the same build and the same PostgreSQL
+ * share the data that the first of them made: at $CLAIMD_TEST_PG_TEMPLATE and its version. "" = not
+ * shared. */
 static enum status template_path(char *ret, size_t size, struct err *err)
 {
     char initdb[SERVER_PATH_MAX];
@@ -149,7 +151,8 @@ static enum status make_data(const char *data, struct err *err)
     return keep_template(data, template, err);
 }
 
-/* The postmaster writes its pid there, and "ready" when it takes connections. */
+/* Returns the pid of the postmaster, which writes it to that file, and writes "ready" there when it
+ * accepts connections. */
 static pid_t postmaster(const struct pg_server *s, bool *ret_is_ready)
 {
     char path[PATH_SIZE];
@@ -199,8 +202,8 @@ enum status pg_server_launch(struct pg_server *s, struct err *err)
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open %s", log_path);
     }
     const char *sync = s->is_durable ? "fsync=on" : "fsync=off";
-    /* Shared memory in files of the data directory: /dev/shm is tiny in containers, and what a
-     * killed server leaves there stays. */
+    /* Puts shared memory in files of the data directory: /dev/shm is tiny in containers, and a
+     * killed server would leave its files there. */
     const char *const argv[] = {program,
                                 "-D",
                                 data,
@@ -224,7 +227,7 @@ enum status pg_server_launch(struct pg_server *s, struct err *err)
                                     .dir = s->dir,
                                     .out_fd = fd,
                                     .err_fd = fd,
-                                    .death_signal = SIGQUIT}; /* its immediate shutdown */
+                                    .death_signal = SIGQUIT}; /* PostgreSQL's immediate shutdown */
     return child_start(&spec, &s->pid, err);
 }
 
@@ -283,8 +286,8 @@ enum status pg_server_start(const char *dir, bool is_durable, struct pg_server *
     return pg_server_start_env(dir, is_durable, NULL, ret, err);
 }
 
-/* Its children end by themselves when they notice; one that computes does not, and a new postmaster
- * would refuse to start beside it. */
+/* The children of a killed postmaster end by themselves when they notice its death. A child that is
+ * busy computing does not notice, and a new postmaster would refuse to start beside it. */
 void pg_server_kill(struct pg_server *s)
 {
     static const int ladder[] = {SIGKILL};
@@ -294,7 +297,7 @@ void pg_server_kill(struct pg_server *s)
     if (s->pid <= 0) {
         return;
     }
-    (void)kill(s->pid, SIGSTOP); /* so that no child is born after they were listed */
+    (void)kill(s->pid, SIGSTOP); /* so that it forks no child after they are listed */
     size_t count = program_children(s->pid, children, CHILDREN_MAX);
     child_end(s->pid, ladder, ARRAY_COUNT(ladder), STOP_US);
     s->pid = 0;
@@ -304,8 +307,8 @@ void pg_server_kill(struct pg_server *s)
             child_end(children[i], ladder, ARRAY_COUNT(ladder), STOP_US);
         }
     }
-    /* All are gone. In a fork of the one who started it the postmaster remains as a zombie, which
-     * the next one would take for alive. */
+    /* All processes are gone. In a fork of the process that started it, the postmaster stays a
+     * zombie, and the next postmaster would take it for a running one. */
     for (size_t i = 0; i < ARRAY_COUNT(pid_files); i++) {
         char path[PATH_SIZE];
         (void)snprintf(path, sizeof path, "%s/%s", s->dir, pid_files[i]);
@@ -352,7 +355,7 @@ enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_
     return STATUS_OK;
 }
 
-/* Names go into SQL between quotes: nothing but letters, digits and '_'. */
+/* Names are put into SQL in quotes, so only letters, digits and '_' are allowed. */
 static bool is_plain_name(const char *name)
 {
     return name[0] != '\0' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A streaming standby of a private PostgreSQL: made, cut off, promoted. */
+ * Makes, cuts off and promotes a streaming standby of a private PostgreSQL. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cluster/child.h"
@@ -14,7 +14,7 @@
 #define ANSWER_MAX 4096
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 
-/* The backup brings the primary's data, `standby.signal`, and from whom to stream. */
+/* The backup contains the primary's data, `standby.signal`, and the conninfo of the primary. */
 static enum status copy_data(const char *dir, const struct pg_server *primary, struct err *err)
 {
     char program[SERVER_PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs and their children: run, wait, kill, read what they print. */
+ * Runs, waits for and kills programs and their children, and reads their output. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/proc.h"

@@ -25,8 +25,8 @@ static const char config_text[] = "port 0\n"
                                   "daemonize no\n"
                                   "logfile redis.log\n";
 
-/* CLAIMD_TEST_REDIS, "redis-server" by default: names of programs, taken in turn, so that one
- * test's masters may be of several makes. */
+/* Chooses the program from CLAIMD_TEST_REDIS, "redis-server" by default. The variable holds names
+ * of programs, taken in turn, so that the masters of one test may be of several products. */
 static void choose_program(struct redis_server *s)
 {
     static size_t started;
@@ -57,7 +57,7 @@ static enum status write_config(const struct redis_server *s, const char *extra,
     return STATUS_OK;
 }
 
-/* Any reply will do: with a password it is an error, and the server is up all the same. */
+/* Any reply will do: with a password it is an error, but it proves that the server is up. */
 static bool answers(const char *path)
 {
     static const char ping[] = "PING\r\n";

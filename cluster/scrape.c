@@ -102,14 +102,14 @@ enum status scrape_get(const char *address, const char *path, int64_t timeout_us
     return buf_append_text(out, body, err);
 }
 
-/* ---- its text ---- */
+/* ---- the text of the metrics ---- */
 
 static const char *line_end(const char *line)
 {
     return line + strcspn(line, "\n");
 }
 
-/* A label's value may hold what ends a label elsewhere. */
+/* The value of a label may contain the character that ends the labels elsewhere. */
 static const char *labels_end(const char *at)
 {
     bool is_quoted = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clock and the step of WAIT_UNTIL. */
+ * The clock and the pause of WAIT_UNTIL. */
 #include "base/clock.h"
 #include "cluster/servers.h"
 

@@ -7,7 +7,7 @@
 #include "sql/queries.h"
 #include "store/migrate.h"
 
-#define STEP_TIMEOUT_US (INT64_C(300) * 1000000) /* of one migration, on a large table */
+#define STEP_TIMEOUT_US (INT64_C(300) * 1000000) /* for one migration of a large table */
 
 struct target {
     struct config config;
@@ -15,7 +15,8 @@ struct target {
     int version;
 };
 
-/* Reads the configuration and the version, with the short deadline: is PostgreSQL there at all? */
+/* Reads the configuration and the version with the short deadline, to find out whether PostgreSQL
+ * can be reached at all. */
 static enum status find_target(const struct ctl *ctl, struct target *ret, struct err *err)
 {
     enum status st = ctl_load_config(ctl, &ret->config, err);
@@ -31,7 +32,7 @@ static enum status find_target(const struct ctl *ctl, struct target *ret, struct
 
 struct steps {
     struct table table;
-    struct err err; /* of the first step that could not be noted */
+    struct err err; /* the first step that could not be noted */
 };
 
 static const struct table_column step_columns[] = {{"migration", CELL_TEXT}};
@@ -41,7 +42,7 @@ static void note_step(void *ctx, const struct sql_migration *done)
     struct steps *steps = ctx;
     const char *const values[] = {done->name};
     if (table_add(&steps->table, values, &steps->err) != STATUS_OK) {
-        steps->err.status = STATUS_NOMEM; /* the step itself is done */
+        steps->err.status = STATUS_NOMEM; /* the step itself has been done */
     }
 }
 

@@ -18,8 +18,8 @@ struct verify {
     struct admin *admin;
     struct checks checks;
     struct table results;    /* one row per check */
-    struct table violations; /* one per broken promise */
-    struct table warnings;   /* what should not be, and breaks none */
+    struct table violations; /* one row per violation of a rule */
+    struct table warnings;   /* rows that should not exist, but violate no rule */
     struct err unsettled;    /* why suspects could not be looked at */
 };
 
@@ -56,7 +56,8 @@ static enum status read_after(const struct ctl_args *args, char *ret_text, size_
     return STATUS_OK;
 }
 
-/* A short deadline says whether PostgreSQL is there at all; the checks then may take long. */
+/* Connects with a short deadline, to find out whether PostgreSQL can be reached at all; the checks
+ * may then take long. */
 static enum status open_session(struct verify *v, const struct ctl_args *args, struct err *err)
 {
     char after[48];
@@ -134,7 +135,8 @@ static enum status note_unfed(struct verify *v, const struct check *c,
     return table_add(&v->violations, values, err);
 }
 
-/* Redis away settles nothing: that is another failure than a broken rule. */
+/* If Redis cannot be reached, the check stays open, which is a different failure from a violated
+ * rule. */
 static enum status run_unfed(struct verify *v, const struct check *c, struct err *err)
 {
     autofree struct unfed *unfed = malloc(sizeof *unfed);
@@ -175,7 +177,7 @@ static enum status run_all(struct verify *v, struct err *err)
     return STATUS_OK;
 }
 
-/* ---- what it says ---- */
+/* ---- output ---- */
 
 static enum status print(const struct ctl *ctl, const struct verify *v, struct err *err)
 {

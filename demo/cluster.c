@@ -210,7 +210,7 @@ enum status cluster_drain(struct cluster *c, struct err *err)
     return drain(c->schedulers, CLUSTER_SCHEDULERS, end_us, "scheduler", err);
 }
 
-/* Runs it; any code but 0 is INTERNAL with the head of its output. */
+/* Runs the program; returns INTERNAL with the head of its output if its exit code is not 0. */
 static enum status run(struct cluster *c, const char *const *argv, struct buf *out, struct err *err)
 {
     int code = 0;
@@ -283,7 +283,7 @@ static enum status count_held(struct cluster *c, struct killed *k, struct err *e
     return STATUS_OK;
 }
 
-/* Stopped first, so that what it holds can't become nothing between the look and the kill. */
+/* Stops the worker before it looks, so that the worker still holds its jobs when it is killed. */
 enum status cluster_kill_a_worker(struct cluster *c, struct killed *ret, struct err *err)
 {
     struct killed k = {0};
@@ -292,7 +292,7 @@ enum status cluster_kill_a_worker(struct cluster *c, struct killed *ret, struct 
         return st;
     }
     (void)kill(k.pid, SIGSTOP);
-    (void)WAIT_UNTIL(false, SETTLE_US); /* what it had sent already is committed by then */
+    (void)WAIT_UNTIL(false, SETTLE_US); /* by then, statements already sent are committed */
     st = count_held(c, &k, err);
     if (st == STATUS_OK && k.held == 0) {
         st = err_fail(err, STATUS_NOT_FOUND, "it holds none any more");

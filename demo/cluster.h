@@ -27,21 +27,23 @@ struct cluster {
 };
 
 enum status cluster_start(struct cluster *c, struct err *err) MUST_USE;
-void cluster_stop(struct cluster *c); /* kills what still runs; the directory stays */
+void cluster_stop(struct cluster *c); /* kills what still runs; keeps the directory */
 
-/* TERM to all daemons, then waits for them: TIMEOUT; INTERNAL when one ended with another code than
- * 0. */
+/* Sends TERM to all daemons, then waits for them. Returns TIMEOUT, or INTERNAL if the exit code of
+ * one is not 0. */
 enum status cluster_drain(struct cluster *c, struct err *err) MUST_USE;
 
-/* claimctl with the cluster's configuration; INTERNAL with its output when it fails. */
+/* Runs claimctl with the cluster's configuration. Returns INTERNAL with its output if it fails. */
 enum status cluster_ctl(struct cluster *c, const char *const *args, struct buf *out,
                         struct err *err) MUST_USE;
 
-/* psql, unaligned: rows end with a newline, columns are parted by '|'. `out` is reset first. */
+/* Runs psql, unaligned: each row ends with a newline, columns are separated by '|'. Resets `out`
+ * first. */
 enum status cluster_sql(struct cluster *c, const char *sql, struct buf *out,
                         struct err *err) MUST_USE;
 
-/* Kills the worker that holds most running jobs, at a moment when it does. NOT_FOUND: none does. */
+/* Kills the worker that holds the most running jobs, while it holds them. NOT_FOUND if none
+ * does. */
 struct killed {
     char worker_id[64];
     pid_t pid;
@@ -49,10 +51,10 @@ struct killed {
 };
 enum status cluster_kill_a_worker(struct cluster *c, struct killed *ret, struct err *err) MUST_USE;
 
-/* Lock keys of jobs on all nodes. */
+/* Counts the lock keys of jobs on all nodes. */
 enum status cluster_count_locks(struct cluster *c, long *ret_count, struct err *err) MUST_USE;
 
-/* Log lines of the workers that have `wanted` in them. */
+/* Counts the log lines of the workers that contain `wanted`. */
 long cluster_count_lines(const struct cluster *c, const char *wanted);
 
 #endif

@@ -12,7 +12,7 @@
 #define MD5_HEX 32
 #define GROW_FIRST 4096
 
-/* A file that exists, but that the unprivileged user of the workers couldn't read. */
+/* True if the file exists, but the unprivileged user of the workers cannot read it. */
 static bool is_hidden(const char *path)
 {
     char dir[PATH_MAX];
@@ -55,7 +55,7 @@ static enum status add(struct list *l, const char *md5, const char *path, struct
     return STATUS_OK;
 }
 
-/* "<md5>  usr/share/…" of one package. */
+/* Reads the lines "<md5>  usr/share/…" of one package. */
 static enum status read_sums(struct list *l, const char *file, struct err *err)
 {
     autofree char *line = NULL;
@@ -82,7 +82,7 @@ static bool is_plain(const char *path)
     return strchr(path, '\\') == NULL && utf8_is_clean(path, strlen(path));
 }
 
-/* Keeps every (count / max)th of those that can be used, in their order. */
+/* Keeps every (count / max)th of the usable entries, in their order. */
 static void thin_out(struct list *l, size_t max)
 {
     size_t kept = 0;

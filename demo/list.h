@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the demo works on: files of installed packages and the MD5 sums that dpkg has of them. */
+ * The input of the demo: files of installed packages, and the MD5 sums that dpkg has stored for
+ * them. */
 #ifndef CLAIMD_DEMO_LIST_H
 #define CLAIMD_DEMO_LIST_H
 
@@ -16,15 +17,15 @@ struct list_entry {
 struct list {
     struct list_entry *entries;
     size_t count;
-    size_t left_out; /* not to be read by everybody, or of a name that md5sum would escape */
+    size_t left_out; /* not readable for everybody, or with a name that md5sum would escape */
 };
 
-/* All entries of /var/lib/dpkg/info, or, with `max` > 0, that many spread evenly over them. A file
- * that has vanished stays in the list: it is "missing" to claimd and to md5sum. */
+/* Reads all entries of /var/lib/dpkg/info, or, with `max` > 0, that many, spread evenly over them.
+ * A file that has vanished stays in the list: it is "missing" for claimd and for md5sum. */
 enum status list_read(size_t max, struct list *ret, struct err *err) MUST_USE;
 void list_release(struct list *l);
 
-/* For `md5sum -c`, and for `claimctl enqueue --file`: one line per entry, in their order. */
+/* Writes one line per entry, in their order, for `md5sum -c` and for `claimctl enqueue --file`. */
 enum status list_write_md5(const struct list *l, const char *path, struct err *err) MUST_USE;
 enum status list_write_jobs(const struct list *l, const char *path, struct err *err) MUST_USE;
 

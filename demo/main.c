@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The demo: the checksums of installed files become jobs, several workers do them, one worker is
- * killed at a third of the way, and md5sum tells whether anything was lost. */
+ * The demo turns the checksums of installed files into jobs for several workers, kills one worker
+ * when a third of them is done, and checks with md5sum that nothing was lost. */
 #include "base/clock.h"
 #include "demo/cluster.h"
 #include "demo/list.h"
@@ -15,10 +15,11 @@
 #define RUN_US (75 * US_PER_S)
 #define RUN_ALL_US (900 * US_PER_S)
 #define POLL_US (100 * US_PER_MS)
-#define KILL_POLL_US (20 * US_PER_MS) /* a short list is soon done */
+#define KILL_POLL_US (20 * US_PER_MS) /* a short list is done soon */
 #define LOCKS_US (15 * US_PER_S)
 
-/* The last tenth has the jobs that waited for the rescue: they say nothing about speed. */
+/* Leaves out the last tenth, which has the jobs that waited for the rescue: they would distort the
+ * speed. */
 #define SPEED_SQL                                                                        \
     "SELECT format(E'jobs/s                 %s (the first nine tenths)\\n"               \
     "wait                   p50 %s ms, p99 %s ms (of all, rescued ones included)',"      \
@@ -90,7 +91,7 @@ static enum status kill_one(struct demo *d, struct err *err)
     struct err why = {0};
     enum status st = cluster_kill_a_worker(&d->cluster, &d->killed, &why);
     if (st == STATUS_NOT_FOUND) {
-        return STATUS_OK; /* a gap between two batches: at the next look */
+        return STATUS_OK; /* between two batches: tried again at the next look */
     }
     if (st != STATUS_OK) {
         return err_fail(err, st, "kill a worker: %s", why.msg);
@@ -102,7 +103,7 @@ static enum status kill_one(struct demo *d, struct err *err)
     return STATUS_OK;
 }
 
-/* Ctrl-C waits, blocked, until somebody looks: so that everything is always cleaned up. */
+/* Blocks Ctrl-C until the demo checks for it, so that it always cleans up. */
 static void hold_back_signals(void)
 {
     sigset_t set;
@@ -177,7 +178,7 @@ static enum status settle(struct demo *d, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    /* The killed worker's leases have to run out; nothing else may be there. */
+    /* The leases of the killed worker must expire; there may be no other locks. */
     (void)WAIT_UNTIL(no_lock_is_left(d), LOCKS_US);
     return STATUS_OK;
 }

@@ -33,7 +33,7 @@ static char *next_line(char **rest)
     return line;
 }
 
-/* Ids rise in the order of the file, so the n-th row by id is the n-th entry. */
+/* Ids increase in the order of the file, so the n-th row by id is the n-th entry. */
 static enum status read_here(struct cluster *c, const struct list *l, unsigned char *ret_verdicts,
                              struct err *err)
 {
@@ -77,7 +77,7 @@ static enum status read_there(const struct list *l, const char *sums_path,
     static const char *const env[] = {"LC_ALL=C", NULL};
     const char *const argv[] = {"/bin/sh", "-c", "exec md5sum -c \"$0\" 2>/dev/null", sums_path,
                                 NULL};
-    int code = 0; /* 1 when anything differs: the lines count */
+    int code = 0; /* 1 if anything differs: only the lines count */
     enum status st = program_run(argv, env, MD5SUM_US, &out, &code, err);
     if (st != STATUS_OK) {
         return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * checksum {"path": "/…", "md5": "hex"} or {"path": "/…", "sha256": "hex"}: reads the file and
- * compares. Result: {"verdict": "match" | "mismatch" | "missing", …}. */
+ * compares its digest. Result: {"verdict": "match" | "mismatch" | "missing", …}. */
 #include "claimd/plugin.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define HEX_SIZE (2 * EVP_MAX_MD_SIZE + 1)
 
 struct request {
-    json_t *args; /* owns the texts */
+    json_t *args; /* owns the strings below */
     const char *path;
     const char *wanted; /* hex */
     const EVP_MD *digest;
@@ -28,7 +28,7 @@ static int is_hex(const char *text, size_t len)
     return strlen(text) == len && strspn(text, "0123456789abcdefABCDEF") == len;
 }
 
-/* Returns NULL, or what is wrong with the args. */
+/* Returns NULL, or the reason why the args are invalid. */
 static const char *parse(struct request *r, const struct claimd_context *job)
 {
     const char *md5 = NULL;
@@ -62,7 +62,7 @@ static void to_hex(const unsigned char *bytes, unsigned len, char *ret_hex)
     ret_hex[2 * len] = '\0';
 }
 
-/* CLAIMD_DONE with the hex and size, or the outcome of what went wrong. */
+/* Returns CLAIMD_DONE with the hex digest and the size, or the outcome for the error. */
 static enum claimd_outcome digest_file(const struct claimd_context *job, int fd, EVP_MD_CTX *ctx,
                                        char *ret_hex, long long *ret_bytes)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmdb_merge {"machine": "…", "facts": {…}}: merges what was found out about a machine into its
- * record. An example of reading, changing and writing back without a lock: enqueue the jobs of one
- * machine with its name as `exclusive_key`, and one of them runs at a time on the whole fleet. One
- * that was paused for so long that the next has run can't write: its transaction completes its
- * job, and an older claim can't do that.
+ * cmdb_merge {"machine": "…", "facts": {…}}: merges new facts about a machine into its record. An
+ * example of reading, changing and writing back without a lock: if the jobs of one machine are
+ * enqueued with its name as `exclusive_key`, only one of them runs at a time on the whole fleet. A
+ * job that was paused for so long that the next one has run cannot write: its transaction also
+ * completes its job, which fails for an older claim.
  *
  * Its table and its login are in cmdb_merge.sql. It connects to the service `cmdb` of
  * ~/.pg_service.conf, "~" being the worker's HOME. */
@@ -21,7 +21,7 @@
     "INSERT INTO cmdb.machine (name, facts) VALUES ($1, $2) " \
     "ON CONFLICT (name) DO UPDATE SET facts = excluded.facts"
 
-static PGconn *db; /* kept from job to job of this process */
+static PGconn *db; /* kept open between the jobs of this process */
 
 static int connect_db(void)
 {
@@ -42,7 +42,8 @@ static int command(const char *sql, int count, const char *const *values)
     return is_done;
 }
 
-/* What is known of the machine by now, {} of a new one; NULL: PostgreSQL says why not. */
+/* Returns the stored facts of the machine, {} for a new one; NULL if the statement failed, for a
+ * reason that PostgreSQL reports. */
 static json_t *read_facts(const char *machine)
 {
     json_t *facts = NULL;
@@ -85,7 +86,7 @@ static enum claimd_outcome cmdb_merge(const struct claimd_context *job)
         outcome = claimd_fail(job, "wanted {\"machine\": text, \"facts\": object}");
     } else if (!connect_db() || !command(BEGIN_SQL, 0, NULL) || !merge(machine, news) ||
                !claimd_complete_in_tx(job, db, NULL) || !command("COMMIT", 0, NULL)) {
-        outcome = undo(job); /* if the COMMIT arrived all the same, the job is completed */
+        outcome = undo(job); /* if the COMMIT has taken effect all the same, the job is completed */
     }
     json_decref(args);
     return outcome;

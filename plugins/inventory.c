@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inventory_deduct {"sku": "…", "quantity": 1}: takes that many from the stock, or nothing when
- * there is less. Result: {"taken": n}, 0 = sold out. An example of an effect that happens exactly
- * once, whatever is killed: the stock, the deduction and the job's completion are one transaction.
+ * inventory_deduct {"sku": "…", "quantity": 1}: takes that many from the stock, or nothing if there
+ * are fewer. Result: {"taken": n}, 0 = sold out. An example of an effect that happens exactly once,
+ * whatever is killed: the stock, the deduction and the completion of the job change in one
+ * transaction.
  *
  * Its tables and its login are in inventory.sql. It connects to the service `inventory` of
  * ~/.pg_service.conf, "~" being the worker's HOME. */
@@ -14,7 +15,7 @@
     "BEGIN; SET LOCAL statement_timeout = '10s';" \
     "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 
-static PGconn *db; /* kept from job to job of this process */
+static PGconn *db; /* kept open between the jobs of this process */
 
 static int connect_db(void)
 {
@@ -26,7 +27,7 @@ static int connect_db(void)
     return PQstatus(db) == CONNECTION_OK;
 }
 
-/* Rows that the statement changed, or -1. */
+/* Returns the number of rows that the statement changed, or -1. */
 static int change(const char *sql, int count, const char *const *values)
 {
     PGresult *r = PQexecParams(db, sql, count, NULL, values, NULL, NULL, 0);
@@ -43,7 +44,7 @@ static int command(const char *sql)
     return is_done;
 }
 
-/* Taken, 0 when there is less, or -1. */
+/* Returns how many were deducted: 0 if there are fewer, -1 on failure. */
 static int deduct(const struct claimd_context *job, const char *sku, const char *quantity)
 {
     char id[24];
@@ -78,7 +79,7 @@ static enum claimd_outcome take(const struct claimd_context *job, const char *sk
     int taken = deduct(job, sku, text);
     (void)snprintf(result, sizeof result, "{\"taken\": %ld}", taken == 1 ? quantity : 0);
     if (taken < 0 || !claimd_complete_in_tx(job, db, result) || !command("COMMIT")) {
-        return undo(job); /* if the COMMIT arrived all the same, the job is completed */
+        return undo(job); /* if the COMMIT has taken effect all the same, the job is completed */
     }
     return claimd_done(job, NULL);
 }

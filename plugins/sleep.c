@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sleep {"ms": N, "deaf": false, "crash": false}: ends after N ms, or with RETRY when it should
- * stop; a deaf one never listens. One that crashes takes its runner with it. */
+ * stop. A deaf one never checks whether it should stop. One that crashes takes its runner with
+ * it. */
 #include "claimd/plugin.h"
 
 #include <jansson.h>

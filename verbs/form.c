@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forms that values of parameters have, and what a refusal says of each. */
+ * The forms of parameter values, and the text of the refusal for each. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "model/backoff.h"
@@ -69,8 +69,8 @@ static bool read_duration(const char *most, const char *text, char room[VERB_ROO
     return is_ok;
 }
 
-/* Is the text of the parameter's form? Else `allowed` says what is. Forms that are not passed as
- * they are leave in `room` what is. */
+/* True if the text has the parameter's form; if not, `allowed` describes the form. For forms whose
+ * values are converted, `room` receives the converted value. */
 static bool has_form(const struct verb_param *p, const char *text, char room[VERB_ROOM],
                      char allowed[ALLOWED_MAX])
 {
@@ -104,7 +104,8 @@ static bool has_form(const struct verb_param *p, const char *text, char room[VER
     return true;
 }
 
-/* What a job or a kind has by default is spoken of as among the options of jobs. */
+/* Lists the default of a job or kind among the allowed values, since it is an option of jobs as
+ * well. */
 static enum status refuse(const struct verb_param *p, const char *label, const char *text,
                           const char *allowed, struct err *err)
 {

@@ -81,7 +81,7 @@ enum status table_add_rows(struct table *t, const struct admin_rows *rows, struc
 
 static void put_text(struct text *out, const char *text)
 {
-    json_auto_t *string = json_string(text); /* NULL when it isn't UTF-8 */
+    json_auto_t *string = json_string(text); /* NULL if it is not UTF-8 */
     autofree char *quoted = string == NULL ? NULL : json_dumps(string, JSON_ENCODE_ANY);
     if (quoted == NULL) {
         err_set(&out->err, STATUS_INTERNAL, 0, "a value is not UTF-8");

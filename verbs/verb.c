@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value of the parameter of that name; NULL: none has it, or it has none. */
+/* Returns the value of the parameter of that name; NULL if there is none or it has no value. */
 static const char *param_value(const struct verb_call *call, const char *name)
 {
     for (size_t i = 0; i < call->verb->param_count; i++) {
@@ -20,7 +20,7 @@ static const char *param_value(const struct verb_call *call, const char *name)
     return NULL;
 }
 
-/* The text of a header, with values in place of {name}: of a column of `row`, or a parameter. */
+/* Expands the text of a header: replaces {name} with a column of `row` or a parameter. */
 static void expand(const struct verb_call *call, const char *text, const struct admin_rows *rows,
                    char *ret, size_t size)
 {
@@ -67,7 +67,7 @@ enum status verb_written(enum status st, struct err *err)
     return is_lost ? STATUS_UNKNOWN : st;
 }
 
-/* Times are shown by their age. */
+/* True if the verb shows times: as ages, they need PostgreSQL's clock. */
 static bool has_times(const struct verb *verb)
 {
     for (size_t i = 0; i < verb->column_count; i++) {
@@ -78,7 +78,7 @@ static bool has_times(const struct verb *verb)
     return false;
 }
 
-/* *now_us is read from PostgreSQL when the first column needs it; 0 until then. */
+/* *now_us is read from PostgreSQL when a column first needs it; it is 0 until then. */
 static enum status add_rows(const struct verb *verb, struct admin *a, const struct admin_rows *rows,
                             int64_t *now_us, struct table *ret, struct err *err)
 {
@@ -111,7 +111,8 @@ enum status verb_fill(const struct verb *verb, struct admin *a, const char *cons
     return fill(verb, a, params, &now_us, ret, err);
 }
 
-/* The rows of another verb, whose parameters have the values of those of the same names. */
+/* Fills in the rows of another verb, whose parameters get the values of the parameters of the same
+ * names. */
 static enum status fill_other(const struct verb_call *call, const struct verb *other,
                               struct admin *a, int64_t *now_us, struct table *ret, struct err *err)
 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# plot.sh RESULT.json: what `./dev bench peers` printed, as SVG on stdout: jobs per second of the drains, at everybody's
-# best (claimd has one setting), the durable ones darker. Needs jq and gnuplot.
+# plot.sh RESULT.json: draws the output of `./dev bench peers` as SVG on stdout: jobs per second of the drains,
+# each system at its best (claimd has one setting), durable ones darker. Needs jq and gnuplot.
 set -eu
 data=$(mktemp)
 trap 'rm -f "$data"' EXIT

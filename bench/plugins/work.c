@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Handlers that take time, with {"sleep_ms": N} or {"cpu_ms": N}; without either they end at once.
- * The kinds differ in name only, so that a load may have several. The result of `stamp` says when
- * it was started, by the clock of this machine. */
+ * The kinds differ only in name, so that a load may have several. The result of `stamp` is the time
+ * at which it was started, by the clock of this machine. */
 #include "claimd/plugin.h"
 
 #include <jansson.h>

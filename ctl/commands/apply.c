@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl apply: what is set for queues, kinds, keys and schedules, as a file says it. */
+ * claimctl apply: sets queues, kinds, keys and schedules as a file describes them. */
 #include "base/parse.h"
 #include "ctl/commands/apply_file.h"
 #include "ctl/commands/file_apply.h"
@@ -8,7 +8,7 @@
 #include "sql/queries.h"
 
 #define BLANK_MAX 1024
-#define SHOWN_MAX 1000 /* octets of a value */
+#define SHOWN_MAX 1000 /* octets of a value to show */
 
 enum column { CHANGE, WHAT, NAME, FIELD, WAS, IS, COLUMNS };
 static const struct table_column columns[COLUMNS] = {
@@ -18,7 +18,7 @@ static const struct table_column columns[COLUMNS] = {
 
 /* ---- queues, kinds, keys ---- */
 
-/* Of the rows of admin_apply_values.sql. */
+/* Adds the differences between two results of admin_apply_values.sql to the table. */
 static enum status add_changes(struct file_apply *p, enum apply_section section, const char *name,
                                const struct admin_rows *before, const struct admin_rows *after,
                                struct err *err)
@@ -123,7 +123,7 @@ static enum status add_schedule(struct file_apply *p, const struct schedule_chan
     return STATUS_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- all sections ---- */
 
 static enum status write_all(struct file_apply *p, struct err *err)
 {
@@ -136,7 +136,7 @@ static enum status write_all(struct file_apply *p, struct err *err)
     return schedules_write(p, add_schedule, err);
 }
 
-/* No control character, which would spoil the lines. */
+/* Replaces control characters, which would garble the lines. */
 static void put_text(FILE *out, const char *text)
 {
     char shown[SHOWN_MAX];

@@ -200,7 +200,7 @@ enum status apply_file_check(const char *text, size_t len, struct err *err)
         return err_fail(err, STATUS_INVALID, "line %d, column %d: %s", where.line, where.column,
                         where.text);
     }
-    if (json_object_size(root) == 0) { /* or it is none */
+    if (json_object_size(root) == 0) { /* or it is not an object */
         return err_fail(err, STATUS_INVALID,
                         "must be an object with some of queues, kinds, keys, schedules");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of claimctl apply, but for its schedules: {"queues": {NAME: {…}}, "kinds": {NAME: {…}},
+ * The file of claimctl apply, except its schedules: {"queues": {NAME: {…}}, "kinds": {NAME: {…}},
  * "keys": {KEY: {…}}}. Pure. */
 #ifndef CLAIMD_CTL_APPLY_FILE_H
 #define CLAIMD_CTL_APPLY_FILE_H
@@ -12,13 +12,13 @@ enum apply_section { APPLY_QUEUES, APPLY_KINDS, APPLY_KEYS, APPLY_SECTIONS };
 const char *apply_section_key(enum apply_section section);  /* "queues" */
 const char *apply_section_noun(enum apply_section section); /* "queue" */
 
-/* {"weight": null, …}: what --prune takes back where the file does not say it. Not a pause: a queue
- * that was paused meanwhile was paused for a reason. */
+/* Appends {"weight": null, …}: the fields that --prune resets if the file does not name them. A
+ * pause is not among them: a queue that was paused in the meantime was paused for a reason. */
 enum status apply_section_blank(enum apply_section section, struct buf *out,
                                 struct err *err) MUST_USE;
 
 /* Checks the text of a file: duplicate and unknown keys, types, forms. INVALID names the place.
- * What the schema can check better (ranges, names) it does not. */
+ * Leaves to the schema what it checks better (ranges, names). */
 enum status apply_file_check(const char *text, size_t len, struct err *err) MUST_USE;
 
 #endif

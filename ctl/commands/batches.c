@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is more than a verb of claimctl batches; batches cancel is in jobs/jobs_act.c. */
+ * The commands of claimctl batches that are more than a verb; batches cancel is in
+ * jobs/jobs_act.c. */
 #include "base/parse.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/table_text.h"
@@ -10,7 +11,7 @@
 
 #define IDS_BYTES_MAX ((size_t)64 << 10)
 
-/* The words behind the first. */
+/* Reads the ids: all words but the first. */
 static enum status read_ids(const struct ctl_args *args, struct text *out, struct err *err)
 {
     for (size_t i = 1; i < args->word_count; i++) {
@@ -27,7 +28,7 @@ static enum status read_ids(const struct ctl_args *args, struct text *out, struc
     return text_end(out, err);
 }
 
-/* Only tried: the session ends, and the transaction with it. */
+/* Does not commit: the transaction ends with the session. */
 static enum status try_add(struct ctl *ctl, const struct verb_call *call, struct err *err)
 {
     auto_admin struct admin *a = NULL;
@@ -68,7 +69,7 @@ enum status batches_add(struct ctl *ctl, const struct ctl_args *args, struct err
                                               : ctl_run_call(ctl, args, &call, err);
 }
 
-/* Jobs that follow the batch. What else is wrong with them, the server says. */
+/* Reads the jobs that follow the batch. The server reports all other mistakes in them. */
 enum status batches_open(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     auto_given struct given given = GIVEN(args, err);

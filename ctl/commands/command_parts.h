@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several rows of the table of commands have in common. */
+ * Parts that several rows of the table of commands have in common. */
 #ifndef CLAIMD_CTL_COMMAND_PARTS_H
 #define CLAIMD_CTL_COMMAND_PARTS_H
 
@@ -8,7 +8,7 @@
 #define NO_LIMIT "no limit is named: an option such as --running"
 #define ONE_WORD(name) .words = (name), .words_min = 1, .words_max = 1
 
-/* Which jobs: ctl/options/filter.c. */
+/* Options that choose jobs, read by ctl/options/filter.c. */
 #define FILTER_OPTIONS(standard)                                                            \
     {"state", "STATE", "only in these states; " standard},                                  \
         {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
@@ -23,7 +23,7 @@
         "error", "TEXT", "whose last error contains this text"                              \
     }
 
-/* What is done to all of them: ctl/commands/jobs/act_matches.c. */
+/* Options of acts on all jobs that match, in ctl/commands/jobs/act_matches.c. */
 #define BULK_OPTIONS                                                               \
     {"limit", "N", "at most so many, the newest; default: all, up to 10 million"}, \
         {"dry-run", NULL, "only show how many jobs there are, and which"},         \
@@ -35,7 +35,7 @@
     "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
     "first. After an interruption the same command goes on with the rest."
 
-/* ctl/commands/enqueue/enqueue.c. */
+/* Used by ctl/commands/enqueue/enqueue.c. */
 #define ENQUEUE_HELP                                                                     \
     "Add one job and print its id, or add a file of jobs (-: standard input).\n\n"       \
     "A file has one JSON object per line: {\"kind\": …} and, optionally, \"args\", "   \
@@ -53,7 +53,7 @@
     "In whole days, 1d to 3650d; default: as long as scheduler.history_days says. A rule of the " \
     "kind comes before one of the queue. Without --state: all that have no rule of their own; "   \
     "default without --state removes all rules."
-/* ctl/commands/apply.c. */
+/* Used by ctl/commands/apply.c. */
 #define APPLY_HELP                                                                                 \
     "Set what a JSON file says of queues, kinds, keys and schedules, all or none.\n\n"             \
     "{\"queues\": {NAME: {\"paused\", \"weight\", \"max_running\", \"rate\", \"max_open\", "       \
@@ -65,7 +65,7 @@
     "no worker has announced yet. Prints a line for each change, or unchanged. --prune goes for "  \
     "the sections that the file has, and resumes nothing."
 
-/* ctl/commands/queues.c. */
+/* Used by ctl/commands/queues.c. */
 #define KIND_SET_HELP                                                                            \
     "Set what jobs of a kind get that say nothing else, or if they are kept.\n\n"                \
     "In place of what its plugin says, until it is set to `default`. Workers hear of it within " \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table from which parsing, help, completion and the manual's commands are made; its rows are
- * in commands_….c, by noun. */
+ * The table of commands, from which parsing, help, completion and the manual page are made. Its
+ * rows are in commands_….c, by noun. */
 #include "ctl/core/ctl.h"
 
 /* In the order of the help. */

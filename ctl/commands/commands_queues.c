@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands for queues, keys, kinds and schedules, and for all of them by a file: rows of the table
- * in commands.c. */
+ * Commands for queues, keys, kinds and schedules, and for setting all of them from a file: rows of
+ * the table in commands.c. */
 #include "ctl/commands/command_parts.h"
 #include "ctl/core/ctl.h"
 

@@ -18,7 +18,7 @@ static bool is_open(const char *path)
     return path[0] != '\0' && stat(path, &info) == 0 && (info.st_mode & S_IROTH) != 0;
 }
 
-/* What is allowed and yet seldom meant; NULL = nothing. */
+/* Returns a warning about a setting that is valid but probably unintended; NULL = none. */
 static const char *warning_about(const struct config *config)
 {
     if (is_open(config->postgres.password_file) || is_open(config->redis.password_file)) {

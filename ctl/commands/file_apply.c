@@ -46,7 +46,7 @@ static enum status read_file(const struct file_apply *p, const char *path, struc
     return st;
 }
 
-/* Does it all; nothing stays but the table unless `is_kept`. */
+/* Writes everything; rolls back unless `is_kept`, and keeps only the table. */
 static enum status apply_all(struct file_apply *p, bool is_kept, struct err *err)
 {
     table_release(&p->table);
@@ -59,13 +59,14 @@ static enum status apply_all(struct file_apply *p, bool is_kept, struct err *err
     }
     st = p->write(p, err);
     if (st != STATUS_OK) {
-        return st; /* the session ends, and the transaction with it */
+        return st; /* the transaction ends with the session */
     }
     return is_kept ? verb_written(admin_exec(p->a, "COMMIT", err), err)
                    : admin_exec(p->a, "ROLLBACK", err);
 }
 
-/* A file that lost half of its lines would remove half of what is set. */
+/* Asks before --prune deletes anything: a file that has lost half of its lines would delete half of
+ * the settings. */
 static enum status ask(struct ctl *ctl, struct file_apply *p, const struct ctl_args *args,
                        struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimctl apply and claimctl schedules apply share: a file is read and checked, and applied
- * in one transaction or not at all. */
+ * Shared by claimctl apply and claimctl schedules apply: a file is read, checked, and applied in
+ * one transaction or not at all. */
 #ifndef CLAIMD_CTL_FILE_APPLY_H
 #define CLAIMD_CTL_FILE_APPLY_H
 
@@ -10,19 +10,20 @@
 
 struct file_apply {
     struct admin *a;
-    const char *text; /* of the file */
+    const char *text; /* the content of the file */
     bool is_pruning;
-    size_t removed;   /* by --prune */
-    const char *noun; /* of what that is */
+    size_t removed;   /* how many things --prune has removed */
+    const char *noun; /* what they are called */
     struct table table;
     const struct table_column *columns; /* of the table */
     size_t column_count;
     enum status (*check)(const char *text, size_t len, struct err *err);
-    /* Writes all of it, in a transaction, and adds what that changes to the table. */
+    /* Writes everything in the present transaction, and adds the changes to the table. */
     enum status (*write)(struct file_apply *p, struct err *err);
 };
 
-/* By args: the file, --dry-run, --prune and --yes. Fills in the rest; text only for write(). */
+/* Applies the file that args name, with --dry-run, --prune and --yes. Fills in the remaining
+ * fields; `text` is valid only during write(). */
 enum status file_apply(struct ctl *ctl, const struct ctl_args *args, struct file_apply *p,
                        struct err *err) MUST_USE;
 

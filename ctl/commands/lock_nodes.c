@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl lock-nodes`: the list of lock nodes that the cluster was made with (lock.N8), and how
- * it is changed. Two quorums of two lists need not meet, so nobody may win a lock at the new nodes
- * while a lease taken at the former ones may live: no daemon lives (their beats, which the change
- * shuts out), then nobody fits in for T_max + D, and only then the new list is written. A lock that
- * is still held at a former node by then is extended by a process that PostgreSQL knows nothing
- * of. */
+ * `claimctl lock-nodes`: shows and changes the list of lock nodes that the cluster was made with
+ * (lock.N8). Quorums of two lists need not overlap, so no process may win a lock at the new nodes
+ * while a lease at the former ones may be valid. Therefore no daemon may be alive (by its
+ * heartbeats, which the change locks out); then, for T_max + D, the stored list fits no daemon; and
+ * only then is the new list written. A lock that is still held at a former node after that time is
+ * being extended by a process that PostgreSQL does not know. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/commands/doctor/redis_ask.h"
@@ -26,7 +26,7 @@ struct change {
     struct admin *admin;
     char wanted[LIST_SIZE];
     char present[LIST_SIZE];
-    char before[LIST_SIZE]; /* while it is being changed */
+    char before[LIST_SIZE]; /* the list before the change, while it is in progress */
     int64_t t_max_us;
     bool is_forced;
 };
@@ -75,7 +75,7 @@ static enum status print(const struct ctl *ctl, const struct change *c, struct e
     return PRINT_RECORD(ctl, "lock_nodes", columns, values, err);
 }
 
-/* ---- who lives ---- */
+/* ---- live daemons ---- */
 
 static enum status refuse_live(struct change *c, struct err *err)
 {
@@ -98,11 +98,11 @@ static enum status refuse_live(struct change *c, struct err *err)
         names);
 }
 
-/* Keys at the former nodes: the leader's, then those of jobs that still run on paper. */
+/* Keys at the former nodes: the leader's, then those of jobs whose rows are still running. */
 struct held {
     int64_t ids[RUNNING_MAX];
     size_t count;
-    char worker[160]; /* of the first */
+    char worker[160]; /* of the first job */
     bool is_held[RUNNING_MAX + 1];
 };
 
@@ -156,7 +156,7 @@ static enum status put_questions(const struct change *c, const struct held *h, s
     return STATUS_OK;
 }
 
-/* The list that was stored, in its parts. */
+/* Splits the stored list into nodes. */
 static size_t split(const char *list, char ret_nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX])
 {
     size_t count = 0;
@@ -196,7 +196,7 @@ static enum status judge_held(const struct change *c, const struct held *h, bool
     return STATUS_OK;
 }
 
-/* After T_max + D: what is held now is extended by somebody. */
+/* Called T_max + D later: a process extends each lock that is still held. */
 static enum status refuse_held(struct change *c, struct err *err)
 {
     char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX];
@@ -244,14 +244,15 @@ static enum status step_begun(struct change *c, const struct pg_statement *state
     return admin_query(c->admin, statement, &list, &rows, err);
 }
 
-/* In one transaction that holds the cluster's row: nobody lives, and `statement` is done. */
+/* Holds the row of the cluster in one transaction, checks that no daemon is alive, and runs
+ * `statement`. */
 static enum status step(struct change *c, const struct pg_statement *statement, const char *list,
                         struct err *err)
 {
     enum status st = step_begun(c, statement, list, err);
     if (st != STATUS_OK) {
         enum status undone = admin_exec(c->admin, "ROLLBACK", NULL);
-        (void)undone; /* or the connection is gone, which is the same */
+        (void)undone; /* if the connection is lost, the transaction is undone as well */
         return st;
     }
     return verb_written(admin_exec(c->admin, "COMMIT", err), err);
@@ -265,7 +266,7 @@ static void wait_for_leases(const struct change *c)
                   "claimctl: waiting %.1f s: until then leases may live on the former nodes\n",
                   (double)us / US_PER_S);
     int64_t end_us = clock_boot_us() + us;
-    while (clock_boot_us() < end_us) { /* a signal may end a rest */
+    while (clock_boot_us() < end_us) { /* a signal may end a rest early */
         ctl_rest(end_us - clock_boot_us());
     }
 }
@@ -273,7 +274,7 @@ static void wait_for_leases(const struct change *c)
 static enum status change(struct change *c, struct err *err)
 {
     if (c->present[0] == '\0') {
-        return step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err); /* nobody has ever joined */
+        return step(c, &SQL_ADMIN_LOCK_NODES_END, c->wanted, err); /* no daemon has ever joined */
     }
     enum status st = step(c, &SQL_ADMIN_LOCK_NODES_BEGIN, NOBODYS, err);
     if (st != STATUS_OK) {

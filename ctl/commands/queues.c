@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is more than a verb of claimctl queues and kinds; queues clear is in jobs/jobs_act.c. */
+ * The commands of claimctl queues and kinds that are more than a verb; queues clear is in
+ * jobs/jobs_act.c. */
 #include "ctl/core/agree.h"
 
-/* One by its name, or all. */
+/* Pauses or resumes one queue by its name, or all. */
 static enum status set_paused(struct ctl *ctl, const struct ctl_args *args, bool is_paused,
                               struct err *err)
 {
@@ -33,7 +34,7 @@ enum status queues_resume(struct ctl *ctl, const struct ctl_args *args, struct e
     return set_paused(ctl, args, false, err);
 }
 
-/* --keep-completed is kinds retain in other words. */
+/* --keep-completed is another form of kinds retain. */
 enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const struct ctl_fixed none = {NULL, NULL};

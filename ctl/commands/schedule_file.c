@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks the file of `schedules apply`, and the schedules of `apply`, before PostgreSQL sees it. */
+ * Checks the file of `schedules apply`, and the schedules of `apply`, before it is sent to
+ * PostgreSQL. */
 #include "base/nearest.h"
 #include "ctl/commands/schedules.h"
 #include "ctl/options/job_check.h"
@@ -10,7 +11,7 @@
 
 #define SCHEDULES_MAX 10000
 #define PLACE_MAX 128
-#define KEYS_MAX 384 /* all of them, in one line */
+#define KEYS_MAX 384 /* length of the list of all keys */
 
 static const struct {
     const char *key;

@@ -7,8 +7,8 @@
 #include "ctl/options/job_check.h"
 #include "model/job.h"
 
-/* What is wrong with cron, zone, keys and policies the schema says; but for it the default of
- * on_conflict is a value like others. */
+/* The schema checks cron, zone, keys and policies; but it cannot see that on_conflict was given,
+ * since the default is a value like others. */
 static enum status read_schedule(struct given *g, struct verb_call *call, struct err *err)
 {
     const struct ctl_args *args = g->args;

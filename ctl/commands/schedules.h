@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs of claimctl schedules share, and claimctl apply. */
+ * Shared by the verbs of claimctl schedules and by claimctl apply. */
 #ifndef CLAIMD_CTL_SCHEDULES_H
 #define CLAIMD_CTL_SCHEDULES_H
 
@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* What can be set of a schedule, in the order of sql/queries/admin_schedule_set.sql. */
+/* The fields of a schedule, in the order of sql/queries/admin_schedule_set.sql. */
 enum schedule_field {
     SCHEDULE_NAME,
     SCHEDULE_KIND,
@@ -43,29 +43,29 @@ enum schedule_field {
 #define SCHEDULE_INTERVAL_MAX 48
 #define SCHEDULE_JITTER_MAX_US (INT64_C(86400) * 1000000)
 
-/* Is it a time, such as "90s"? */
+/* True if the field is a duration, such as "90s". */
 bool schedule_is_interval(enum schedule_field field);
 
-/* The text of a time to what PostgreSQL's interval takes. `name`: of the option or key, for the
- * refusal. */
+/* Converts a duration to an interval of PostgreSQL. A refusal calls it `name`, the option or
+ * key. */
 enum status schedule_interval(enum schedule_field field, const char *name, const char *text,
                               char ret_text[SCHEDULE_INTERVAL_MAX], struct err *err) MUST_USE;
 
 /* ---- the file of schedules apply: pure ---- */
 
 /* Checks the text of a file: duplicate and unknown keys, types, names that occur twice, durations.
- * INVALID names the place. What the schema can check better (cron, zones, ranges) it does not. */
+ * INVALID names the place. Leaves to the schema what it checks better (cron, zones, ranges). */
 enum status schedule_file_check(const char *text, size_t len, struct err *err) MUST_USE;
 
-/* The same of its list alone. */
+/* As above, for its list alone. */
 enum status schedule_list_check(const json_t *list, struct err *err) MUST_USE;
 
-/* The key of a field in a file: "max_attempts". */
+/* Returns the key of a field in a file: "max_attempts". */
 const char *schedule_field_key(enum schedule_field field);
 
 /* ---- the schedules of a file, in the transaction of file_apply() ---- */
 
-/* As it was and as it is, by admin_schedule_values.sql. */
+/* A schedule before and after, as rows of admin_schedule_values.sql. */
 struct schedule_change {
     const char *name;
     const char *next_at;
@@ -75,10 +75,11 @@ struct schedule_change {
 typedef enum status schedule_seen(struct file_apply *p, const struct schedule_change *c,
                                   struct err *err);
 
-/* Where the file has a list of schedules. */
+/* Writes the schedules, if the file has a list of them. */
 enum status schedules_write(struct file_apply *p, schedule_seen *seen, struct err *err) MUST_USE;
 
-/* Of one that was there, and is. What has no value is "none". */
+/* True if a field of a schedule that existed before and after has changed. A field without a value
+ * is "none". */
 bool schedule_differs(const struct schedule_change *c, enum schedule_field field,
                       const char **ret_was, const char **ret_is);
 

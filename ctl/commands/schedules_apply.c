@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl schedules apply, and the schedules of claimctl apply. */
+ * claimctl schedules apply, and the schedules section of claimctl apply. */
 #include "ctl/commands/file_apply.h"
 #include "ctl/commands/schedules.h"
 #include "sql/queries.h"
@@ -34,7 +34,8 @@ static enum status set_one(struct file_apply *p, schedule_seen *seen, const char
     return seen(p, &change, err);
 }
 
-/* The durations of claimctl to those of PostgreSQL; schedule_file_check() has seen them. */
+/* Converts the durations of claimctl, which schedule_file_check() has checked, to intervals of
+ * PostgreSQL. */
 static enum status set_row(struct file_apply *p, schedule_seen *seen, const struct admin_rows *rows,
                            int row, struct err *err)
 {
@@ -107,7 +108,7 @@ bool schedule_differs(const struct schedule_change *c, enum schedule_field field
 
 /* ---- the command ---- */
 
-/* "cron: 0 1 * * * -> 0 2 * * *; zone: …" */
+/* Describes the changes: "cron: 0 1 * * * -> 0 2 * * *; zone: …". */
 static enum status describe(const struct schedule_change *c, struct buf *out, struct err *err)
 {
     const char *was = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `stats` and `top`: once, or again and again. */
+ * `stats` and `top`: once, or repeatedly. */
 #include "base/clock.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/screen.h"
@@ -13,10 +13,10 @@
 struct watch {
     const struct ctl *ctl;
     struct config config;
-    struct admin *admin; /* NULL = lost, or not there yet */
+    struct admin *admin; /* NULL = not connected */
 };
 
-/* Draws anew with a session of its own, made again after it was lost. */
+/* Draws once. The session is kept between draws, and opened again after it was lost. */
 typedef enum status show_fn(struct admin *a, const struct ctl *ctl, const struct screen_size *size,
                             FILE *out, struct err *err);
 
@@ -37,9 +37,9 @@ static enum status with_session(struct watch *w, show_fn *show, const struct scr
     return st;
 }
 
-/* ---- a table in the lines that there are ---- */
+/* ---- a table that fits the lines ---- */
 
-/* The table below its heading, the first `rows` of it; the caller frees *ret_text. */
+/* Renders the heading and the first `rows` rows of the table. The caller frees *ret_text. */
 static enum status render(struct table *t, size_t rows, const struct screen_size *size,
                           char **ret_text, size_t *ret_lines, struct err *err)
 {
@@ -80,7 +80,7 @@ static enum status part_lines(struct table *t, const struct screen_size *size, s
     return st;
 }
 
-/* As many rows as fit into the lines; one in any case. */
+/* Prints as many rows as fit into the lines, at least one. */
 static enum status put_part(struct table *t, size_t lines, const struct screen_size *size,
                             FILE *out, struct err *err)
 {
@@ -110,7 +110,7 @@ static enum status put_part(struct table *t, size_t lines, const struct screen_s
 
 /* ---- stats ---- */
 
-/* Of queues what has no need of workers. */
+/* Reads the columns of queues that do not depend on workers. */
 static enum status read_depths(struct admin *a, struct table *ret, struct err *err)
 {
     static const struct table_column columns[] = {{"queue", CELL_TEXT},
@@ -168,7 +168,7 @@ static enum status draw_stats(void *ctx, const struct screen_size *size, FILE *o
     return with_session(ctx, show_stats_once, size, out, err);
 }
 
-/* To a pipe: one below the other, until somebody ends us. */
+/* Prints one report below the other to a pipe, until the program is ended. */
 static enum status stream_stats(struct watch *w, int64_t every_us, struct err *err)
 {
     const struct screen_size size = {.style = table_style_of(w->ctl->out)};
@@ -218,7 +218,7 @@ enum status stats(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 
 /* ---- top ---- */
 
-/* Sums a column of numbers over the rows. */
+/* Returns the sum of a column of numbers over all rows. */
 static long long sum(const struct table *t, const char *column)
 {
     long long total = 0;
@@ -229,12 +229,12 @@ static long long sum(const struct table *t, const char *column)
     return total;
 }
 
-/* The tables of VERB_HEALTH. */
+/* Indexes of the tables of VERB_HEALTH. */
 enum { QUEUES, WORKERS, FINISHED, HEALTH };
 
 struct overview {
     struct answer answer;
-    struct table_column queue_columns[TABLE_COLUMNS_MAX]; /* of the brief tables */
+    struct table_column queue_columns[TABLE_COLUMNS_MAX]; /* columns of the brief tables */
     struct table_column worker_columns[TABLE_COLUMNS_MAX];
 };
 
@@ -243,7 +243,7 @@ static void overview_release(struct overview *o)
     answer_release(&o->answer);
 }
 
-/* Returns its lines. */
+/* Returns how many lines it has printed. */
 static size_t put_title(const struct overview *o, const struct screen_size *size, FILE *out)
 {
     const struct table *workers = &o->answer.tables[WORKERS];
@@ -284,7 +284,8 @@ static bool is_long_list(const struct table *t, size_t column, size_t width)
     return false;
 }
 
-/* On a screen a list gives way to the other columns, with a word about it; returns the lines. */
+/* On a screen, lists may be left out in favour of the other columns, with a note about it. Returns
+ * the number of lines. */
 static enum status make_brief(struct table *t, struct table_column columns[TABLE_COLUMNS_MAX],
                               const struct screen_size *size, size_t *ret_lines, struct err *err)
 {
@@ -296,7 +297,7 @@ static enum status make_brief(struct table *t, struct table_column columns[TABLE
     return part_lines(t, size, ret_lines, err);
 }
 
-/* Where some rows take several lines, their long lists give way to more rows. */
+/* If some rows take several lines, leaves out their long lists so that more rows fit. */
 static enum status make_briefer(struct table *t, struct table_column columns[TABLE_COLUMNS_MAX],
                                 const struct screen_size *size, size_t *lines, struct err *err)
 {
@@ -339,7 +340,7 @@ static enum status make_lists(struct overview *o, const struct screen_size *size
     return make_briefer(&o->answer.tables[WORKERS], o->worker_columns, size, &ret->workers, err);
 }
 
-/* Two lists in the lines that are left: what one doesn't need is the other's. */
+/* Shares the remaining lines between two lists; lines that one does not need go to the other. */
 static enum status put_lists(struct overview *o, const struct screen_size *size, size_t used,
                              FILE *out, struct err *err)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands that are verbs: what the command line says goes into parameters, what comes out is
- * printed. */
+ * Commands that are verbs: fills in parameters from the command line, and prints the answer. */
 #include "ctl/core/agree.h"
 #include "ctl/core/table_text.h"
 
@@ -13,7 +12,7 @@ void ctl_option_name(const char *param, char ret[CTL_NAME_MAX])
     }
 }
 
-/* The value of a parameter, and what to call it. */
+/* Returns the value of a parameter, and the name of its option or word. */
 static const char *value_of(const struct ctl_args *args, const char *param, size_t *word,
                             char ret_label[CTL_NAME_MAX])
 {
@@ -44,7 +43,7 @@ static enum status read_call(const struct ctl_args *args, const struct verb *ver
     return STATUS_OK;
 }
 
-/* Where a person is at the terminal, and it concerns several things. */
+/* Asks if a person is at the terminal and the verb affects several things. */
 static enum status agree(struct ctl *ctl, const struct ctl_args *args, const struct verb_call *call,
                          struct admin *a, struct err *err)
 {

@@ -43,8 +43,10 @@ static enum ctl_exit exit_of(enum status st)
 
 /* ---- parsing ---- */
 
-/* getopt's table: the command's options, then the common ones, then the end. */
-#define LONG_OPTION 256 /* no letter; each its own, or getopt sees no ambiguity between them */
+/* The table for getopt: the command's options, then the common ones, then the end. */
+/* First value that is not a letter. Each option has its own value, or getopt would not detect
+ * ambiguous abbreviations. */
+#define LONG_OPTION 256
 #define LONG_OPTIONS_MAX (CTL_OPTIONS_MAX + 8 + 1)
 
 static int argument_of(const struct ctl_option *o)
@@ -91,7 +93,7 @@ static enum status take_option(struct command_line *line, const char *name, cons
     return STATUS_OK;
 }
 
-/* Why getopt refused argv[optind - 1], or the letter in it. */
+/* Sets the reason why getopt refused argv[optind - 1], or the letter in it. */
 static enum status refuse_option(const struct ctl_command *command, const struct option *table,
                                  const char *given, struct err *err)
 {
@@ -119,7 +121,7 @@ static enum status refuse_option(const struct ctl_command *command, const struct
     return help_unknown_option(command, text, err);
 }
 
-/* "--watch 2s" for a value that may be left out: getopt itself knows "--watch=2s" only. */
+/* Accepts "--watch 2s" for an optional value: getopt itself accepts only "--watch=2s". */
 static const char *loose_value(const struct ctl_command *command, const struct option *option,
                                int argc, char **argv)
 {
@@ -128,7 +130,8 @@ static const char *loose_value(const struct ctl_command *command, const struct o
     return is_loose ? argv[optind++] : optarg;
 }
 
-/* Reads options up to the first word (`stop_at_word`) or all of them, words gathered behind. */
+/* Reads options up to the first word (`stop_at_word`), or all of them, and gathers the words behind
+ * them. */
 static enum status parse_options(struct command_line *line, const struct ctl_command *command,
                                  bool stop_at_word, int argc, char **argv, struct err *err)
 {
@@ -138,7 +141,7 @@ static enum status parse_options(struct command_line *line, const struct ctl_com
         count = add_options(table, count, command->options, CTL_OPTIONS_MAX);
     }
     (void)add_options(table, count, ctl_common_options, ctl_common_option_count);
-    optind = 0; /* glibc: start over */
+    optind = 0; /* glibc: start again */
     opterr = 0;
     for (;;) {
         int index = 0;
@@ -163,7 +166,7 @@ static enum status parse_options(struct command_line *line, const struct ctl_com
     return STATUS_OK;
 }
 
-/* The command that the first words name; takes them. */
+/* Finds the command that the first words name, and removes these words. */
 static const struct ctl_command *find_command(struct ctl_args *args)
 {
     const char *noun = args->word_count > 0 ? args->words[0] : "";
@@ -175,7 +178,7 @@ static const struct ctl_command *find_command(struct ctl_args *args)
     return c;
 }
 
-/* No command has these words: the help of a noun, or what is wrong. */
+/* No command has these words: prints the help of the noun, or what is wrong. */
 static int run_unknown(const struct ctl_args *args)
 {
     const char *noun = args->words[0];
@@ -203,7 +206,7 @@ static enum status check_words(const struct ctl_command *c, const struct ctl_arg
     return STATUS_OK;
 }
 
-/* Of files and folders: whatever the system calls them. */
+/* True for files and folders, whose names may contain any octets. */
 static bool is_path(const char *kind, const char *value)
 {
     return strcmp(kind, "FILE") == 0 || strcmp(kind, "DIR") == 0 ||
@@ -220,7 +223,7 @@ static enum status check_text(const char *dashes, const char *name, const char *
     return STATUS_OK;
 }
 
-/* PostgreSQL would not say which one it is. */
+/* Checks the texts here, because PostgreSQL would not name the option. */
 static enum status check_texts(const struct ctl_command *c, const struct ctl_args *args,
                                struct err *err)
 {
@@ -242,7 +245,8 @@ static enum status check_texts(const struct ctl_command *c, const struct ctl_arg
     return st;
 }
 
-/* With --json as JSON, on standard error all the same: standard output has results alone. */
+/* With --json, prints the error as JSON, but also on standard error: standard output has only
+ * results. */
 static void print_error(const struct ctl *ctl, enum ctl_exit code, const struct err *err)
 {
     if (!ctl->is_json) {
@@ -260,7 +264,7 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
 {
     struct err err = {0};
     char **argv =
-        line->args.words - 1; /* getopt skips the first: the program's or command's name */
+        line->args.words - 1; /* getopt skips the first word: the name of the program or command */
     int argc = (int)line->args.word_count + 1;
     enum status st = parse_options(line, command, false, argc, argv, &err);
     if (st == STATUS_OK && line->wants_help) {
@@ -293,7 +297,7 @@ static int run_command(struct command_line *line, const struct ctl_command *comm
     return line->ctl.is_declined ? CTL_DECLINED : (int)exit_of(st);
 }
 
-/* What is not ASCII is shown as it is also where no locale was set, as in containers. */
+/* Uses UTF-8 if no locale is set, as in containers, so that non-ASCII text is printed unchanged. */
 static void set_locale(void)
 {
     if (setlocale(LC_CTYPE, "") == NULL || MB_CUR_MAX == 1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From words to a command, and from its status to the exit code. */
+ * Finds the command for the words of the command line, runs it, and maps its status to the exit
+ * code. */
 #ifndef CLAIMD_CTL_CLI_H
 #define CLAIMD_CTL_CLI_H
 

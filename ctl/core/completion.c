@@ -13,7 +13,7 @@ static const char *next_word(const char *at, size_t *ret_len)
     return at;
 }
 
-/* Options by the values that they take. */
+/* Options by the kind of value that they take. */
 enum value_kind { VALUE_NONE, VALUE_FREE, VALUE_FILE, VALUE_FOLDER, VALUE_STATE };
 
 static enum value_kind kind_of(const struct ctl_option *o)
@@ -23,7 +23,7 @@ static enum value_kind kind_of(const struct ctl_option *o)
         enum value_kind kind;
     } kinds[] = {{"FILE", VALUE_FILE}, {"DIR", VALUE_FOLDER}, {"STATE", VALUE_STATE}};
     if (o->value == NULL || o->value[0] == '[') {
-        return VALUE_NONE; /* what may be left out isn't waited for */
+        return VALUE_NONE; /* an optional value is not completed */
     }
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
         if (strcmp(kinds[i].value, o->value) == 0) {
@@ -45,7 +45,7 @@ static void put_names_of(struct text *s, const struct ctl_option *options, size_
     }
 }
 
-/* "--a|--b": all options of this kind, as a pattern of `case`; VALUE_NONE: all that take a
+/* Puts "--a|--b": all options of this kind, as a pattern of `case`; VALUE_NONE: all that take a
  * value. */
 static void put_pattern(struct text *s, enum value_kind kind)
 {
@@ -105,7 +105,7 @@ static void put_verbs(struct text *s, bool is_zsh, const char *noun)
     }
 }
 
-/* What its words may be, where that is known. */
+/* Puts the possible words of the command, if they are known. */
 static void put_words(struct text *s, bool is_zsh, const struct ctl_command *c)
 {
     if (strcmp(c->words, "[COMMAND...]") == 0) {
@@ -118,7 +118,7 @@ static void put_words(struct text *s, bool is_zsh, const struct ctl_command *c)
     }
 }
 
-/* One branch per command, and per noun that needs a verb. */
+/* Puts one branch per command, and per noun that needs a verb. */
 static void put_branches(struct text *s, bool is_zsh)
 {
     const char *start = is_zsh ? "list=(" : "list=\"";
@@ -163,7 +163,7 @@ static void put_values(struct text *s, const char *files, const char *folders, c
     text_put(s, ") return ;;\n    esac\n    case \"$noun $verb\" in\n");
 }
 
-/* Which words before the cursor are noun and verb: those that are no option and no option's
+/* Finds noun and verb among the words before the cursor: words that are neither an option nor its
  * value. */
 static void put_bash(struct text *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all commands of claimctl share. A command is one entry of a table: its options, its help and
- * a function that returns a status; main maps that to the exit code. One file per noun. */
+ * Shared by all commands of claimctl. A command is an entry of a table: its options, its help, and
+ * a function that returns a status, which main maps to the exit code. One file per noun. */
 #ifndef CLAIMD_CTL_CTL_H
 #define CLAIMD_CTL_CTL_H
 
@@ -28,7 +28,7 @@ enum ctl_config_from {
     CTL_CONFIG_NONE,
     CTL_CONFIG_OPTION,
     CTL_CONFIG_VARIABLE,
-    CTL_CONFIG_STANDARD /* no other was named, and it is there */
+    CTL_CONFIG_STANDARD /* no file was named, and the standard one exists */
 };
 #define CTL_CONFIG_STANDARD_PATH "/etc/claimd/claimd.json"
 
@@ -42,11 +42,11 @@ struct ctl {
 
 struct ctl_option {
     const char *name;  /* "delay" */
-    const char *value; /* "TIME"; "[TIME]" = may be left out; NULL = a flag */
+    const char *value; /* "TIME"; "[TIME]" = optional; NULL = a flag */
     const char *help;
 };
 
-/* What the command line said: options in their order, then the words. */
+/* The parsed command line: options in their order, then the words. */
 struct ctl_args {
     struct {
         const char *name;
@@ -57,29 +57,30 @@ struct ctl_args {
     size_t word_count;
 };
 
-/* The last value given for that option, or NULL. */
+/* Returns the last value given for that option, or NULL. */
 const char *ctl_value(const struct ctl_args *args, const char *name);
 
-/* A failure whose err stays empty has said all by itself. A command that is a verb has none. */
+/* A failure that leaves err empty has printed everything itself. A command that is a verb has no
+ * such function. */
 typedef enum status ctl_run(struct ctl *ctl, const struct ctl_args *args, struct err *err);
 
 struct ctl_command {
     const char *noun;
-    const char *verb;  /* NULL: the noun alone */
+    const char *verb;  /* NULL: the command is the noun alone */
     const char *words; /* "ID…"; "" = none */
     size_t words_min;
     size_t words_max;
-    const char *help;     /* one line, then more if need be */
-    const char *examples; /* command lines as for a shell, one per line */
+    const char *help;     /* one line, then further lines if needed */
+    const char *examples; /* command lines for a shell, one per line */
     struct ctl_option options[CTL_OPTIONS_MAX];
     ctl_run *run;
-    const struct verb *act;       /* instead: ctl_call() */
-    const struct verb *short_act; /* if its last word may be left out: what it is then */
+    const struct verb *act;       /* instead of `run`: called by ctl_call() */
+    const struct verb *short_act; /* the verb without its last word, if that is optional */
     struct ctl_fixed {
         const char *param;
         const char *value;
-    } fixed;               /* a parameter that the command's name is; param NULL: none */
-    const char *no_option; /* what is wrong when none is given; NULL: nothing */
+    } fixed;               /* a parameter that the name of the command sets; param NULL: none */
+    const char *no_option; /* the error if no option is given; NULL: options are optional */
 };
 
 struct ctl_command_list {
@@ -89,46 +90,47 @@ struct ctl_command_list {
 extern const struct ctl_command_list ctl_db_commands, ctl_job_commands, ctl_queue_commands,
     ctl_cluster_commands;
 
-/* All of them, in the order of the help. */
+/* All commands, in the order of the help. */
 size_t ctl_command_count(void);
 const struct ctl_command *ctl_command_at(size_t i);
 extern const struct ctl_option ctl_common_options[];
 extern const size_t ctl_common_option_count;
 
-/* Without --config: what the variable says ("" = no file; NULL = it isn't set), else the standard
- * path if a file is there, whoever may read it. */
+/* Finds the configuration if there is no --config: the value of the variable ("" = no file; NULL =
+ * not set), else the standard path if that file exists, even if it is not readable. */
 void ctl_find_config(struct ctl *ctl, const char *variable, const char *standard);
 
-/* Loads the configuration. INVALID, too, when the file isn't there. */
+/* Loads the configuration. Also returns INVALID if the file does not exist. */
 enum status ctl_load_config(const struct ctl *ctl, struct config *ret, struct err *err) MUST_USE;
 
-/* The connection string with its password. INVALID: not understood. */
+/* Returns the connection string with its password. INVALID: it cannot be parsed. */
 enum status ctl_conninfo(const struct config *config, char *ret, size_t size,
                          struct err *err) MUST_USE;
 
-/* A session of PostgreSQL, of the schema that this build needs unless `any_schema`. */
+/* Opens a session of PostgreSQL. Checks that the schema is the one that this build needs, unless
+ * `any_schema`. */
 enum status ctl_connect(const struct config *config, bool any_schema, struct admin **ret,
                         struct err *err) MUST_USE;
-/* Both. */
+/* Loads the configuration and opens a session. */
 enum status ctl_session(const struct ctl *ctl, struct admin **ret, struct err *err) MUST_USE;
 
-/* The option of a parameter: "max_open" → "--max-open". */
+/* Returns the option of a parameter: "max_open" → "--max-open". */
 void ctl_option_name(const char *param, char ret[CTL_NAME_MAX]);
 
-/* Runs a command that is a verb. Its parameters have the values of the options of their names, the
- * others those of the words, in their order. */
+/* Runs a command that is a verb. Its parameters get the values of the options with their names; the
+ * others get the words, in their order. */
 enum status ctl_call(struct ctl *ctl, const struct ctl_args *args,
                      const struct ctl_command *command, struct err *err) MUST_USE;
-/* The same with another verb. */
+/* As above, with another verb. */
 enum status ctl_call_verb(struct ctl *ctl, const struct ctl_args *args, const struct verb *verb,
                           struct ctl_fixed fixed, struct err *err) MUST_USE;
 
-/* Runs a call, and prints its answer. */
+/* Runs a call and prints its answer. */
 enum status ctl_run_call(struct ctl *ctl, const struct ctl_args *args, const struct verb_call *call,
                          struct err *err) MUST_USE;
 
-/* How often to look again; `standard_us` when the option has no value. INVALID: not 100ms to
- * 1h. */
+/* Reads how often to look again; `standard_us` if the option has no value. INVALID: not from 100ms
+ * to 1h. */
 enum status ctl_interval(const struct ctl_args *args, const char *name, int64_t standard_us,
                          int64_t *ret_us, struct err *err) MUST_USE;
 void ctl_rest(int64_t us);
@@ -139,7 +141,7 @@ static inline void admin_slot(struct admin **slot)
     admin_close(*slot);
 }
 
-/* The folder of the running program, where its siblings are. */
+/* Returns the path of a sibling in the folder of the running program. */
 enum status ctl_program_path(const char *sibling, char *ret_path, size_t size,
                              struct err *err) MUST_USE;
 

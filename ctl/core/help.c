@@ -42,7 +42,7 @@ bool help_is_noun(const char *word)
     return is_noun;
 }
 
-/* ---- what is known ---- */
+/* ---- help ---- */
 
 static size_t width_of(FILE *out)
 {
@@ -50,7 +50,7 @@ static size_t width_of(FILE *out)
     return width < WIDTH_MAX ? width : WIDTH_MAX;
 }
 
-/* A name, and beside it what it means. */
+/* Prints a name, and its meaning beside it. */
 static void print_pair(FILE *out, const char *name, const char *text)
 {
     size_t width = width_of(out);
@@ -148,7 +148,7 @@ void help_command(FILE *out, const struct ctl_command *c)
     print_options(out, ctl_common_options, ctl_common_option_count);
 }
 
-/* ---- what is not ---- */
+/* ---- unknown words ---- */
 
 static void print_known(const char *noun, bool is_noun)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl help`: the table of commands as text, as JSON, as the source of a manual page. */
+ * `claimctl help`: the table of commands as text, as JSON, or as the source of a manual page. */
 #include "base/text.h"
 #include "ctl/core/help.h"
 
@@ -57,7 +57,7 @@ static enum status print_json(FILE *out, struct err *err)
 
 /* ---- scdoc ---- */
 
-/* What scdoc may take for markup gets a backslash. */
+/* Escapes with a backslash the characters that scdoc may take for markup. */
 static void put_escaped(struct text *out, const char *text, size_t len)
 {
     text_put_escaped(out, text, len, "*_\\#.~[]|<>`+-");
@@ -70,7 +70,7 @@ static void put_bold(struct text *out, const char *text)
     text_put(out, "*");
 }
 
-/* After a blank; an empty one is left out. */
+/* Puts a space and the word; nothing if the word is empty. */
 static void put_word(struct text *out, const char *word)
 {
     text_put(out, "%s", word[0] != '\0' ? " " : "");
@@ -89,7 +89,7 @@ static void put_option(struct text *out, const struct ctl_option *o, const char 
     text_put(out, "\n\n");
 }
 
-/* Each line of `text` behind a tab; empty lines stay. */
+/* Puts each line of `text` behind a tab; empty lines stay empty. */
 static void put_lines(struct text *out, const char *text, bool is_literal)
 {
     for (const char *at = text; *at != '\0';) {

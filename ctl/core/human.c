@@ -32,7 +32,7 @@ void human_duration(double seconds, char ret_text[HUMAN_MAX])
     }
 }
 
-/* As our statements write it: 2026-01-31T08:00:00Z. */
+/* Parses a time as our statements write it: 2026-01-31T08:00:00Z. */
 static enum status parse_iso(const char *text, int64_t *ret_us)
 {
     if (job_time_check(text, NULL) != STATUS_OK || text[10] != 'T' ||

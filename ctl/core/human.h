@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers and times as people read them on a terminal; JSON and pipes get them as they are. */
+ * Numbers and times in a form for people at a terminal; JSON and pipes get them unchanged. */
 #ifndef CLAIMD_CTL_HUMAN_H
 #define CLAIMD_CTL_HUMAN_H
 
@@ -12,14 +12,14 @@
 #define HUMAN_MAX 32
 #define HUMAN_TIME_MAX 40
 
-/* "250ms", "4.2s", "42s", "3m12s", "2h05m", "3d04h". */
+/* Writes "250ms", "4.2s", "42s", "3m12s", "2h05m" or "3d04h". */
 void human_duration(double seconds, char ret_text[HUMAN_MAX]);
 
-/* "3m12s ago" or "in 5m00s": a time of PostgreSQL's as our queries write it
- * ("2026-01-31T08:00:00.123Z"), seen from now_us. INVALID: not of that form. */
+/* Writes "3m12s ago" or "in 5m00s" for a time of PostgreSQL as our queries write it
+ * ("2026-01-31T08:00:00.123Z"), relative to now_us. INVALID: not of that form. */
 enum status human_time(const char *text, int64_t now_us, char ret_text[HUMAN_MAX]) MUST_USE;
 
-/* The other way: microseconds since 1970 to "2026-01-31T08:00:00.123456Z". */
+/* The other way: writes microseconds since 1970 as "2026-01-31T08:00:00.123456Z". */
 void human_iso(int64_t us, char ret_text[HUMAN_TIME_MAX]);
 
 #endif

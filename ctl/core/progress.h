@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far a long piece of work is, on standard error: a line that is drawn anew on a terminal, else
- * a line every ten seconds. Nothing of what is quickly done. */
+ * Shows the progress of long work on standard error: on a terminal, a line that is redrawn; else a
+ * line every ten seconds. Shows nothing for work that is done quickly. */
 #ifndef CLAIMD_CTL_PROGRESS_H
 #define CLAIMD_CTL_PROGRESS_H
 
@@ -12,17 +12,17 @@ struct progress {
     const char *verb; /* "sent"; borrowed */
     int64_t total;    /* 0 = unknown */
     int64_t start_us;
-    int64_t shown_us; /* when it was shown last */
+    int64_t shown_us; /* time of the last line */
     bool is_quiet;
     bool is_terminal;
-    bool is_drawn; /* a line stands there, to be wiped */
+    bool is_drawn; /* a line is on the terminal, and must be wiped */
 };
 
-/* `total` counts whatever `done` counts below: bytes of a file, or jobs. */
+/* `total` is in the unit of `done` below: bytes of a file, or jobs. */
 void progress_start(struct progress *p, const char *verb, int64_t total, bool is_quiet);
-/* Shows it, if it is time to. */
+/* Shows the progress if it is time to. */
 void progress_note(struct progress *p, int64_t jobs, int64_t done);
-/* Wipes it: what follows begins on a line of its own. */
+/* Wipes the line, so that what follows begins on a line of its own. */
 void progress_end(struct progress *p);
 
 #endif

@@ -22,7 +22,7 @@ struct screen {
     int signals; /* a signalfd */
     sigset_t mask_before;
     struct termios keys_before;
-    bool has_keys; /* standard input is the terminal, too */
+    bool has_keys; /* standard input is a terminal as well */
     bool has_colour;
     screen_draw *draw;
     void *ctx;
@@ -116,7 +116,7 @@ static enum status draw(const struct screen *s, struct err *err)
 
 /* ---- waiting ---- */
 
-/* Stopped from the keyboard: the shell gets its terminal back until we are continued. */
+/* Stops the program on Ctrl-Z; the shell has the normal terminal until the program is continued. */
 static void suspend(struct screen *s)
 {
     leave(s);
@@ -124,7 +124,7 @@ static void suspend(struct screen *s)
     enter(s);
 }
 
-/* True: it is over. */
+/* Returns true if the view is to end. */
 static bool take_signal(struct screen *s)
 {
     struct signalfd_siginfo info;
@@ -145,7 +145,7 @@ static bool take_key(void)
     return n == 0 || key == 'q' || key == 'Q'; /* 0: the terminal is gone */
 }
 
-/* Until it is time to draw again; true: it is over. */
+/* Waits until it is time to draw again. Returns true if the view is to end. */
 static bool wait_for(struct screen *s, int64_t every_us)
 {
     struct pollfd polled[2] = {{.fd = s->signals, .events = POLLIN},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What most commands begin with: the configuration, and a session of PostgreSQL. */
+ * The first steps of most commands: the configuration, and a session of PostgreSQL. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/core/ctl.h"

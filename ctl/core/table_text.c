@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables as aligned text. To a pipe nothing is cut and all is as in JSON; on a terminal times are
- * ages, headings shorter where that helps, and what has no room gives way as its column says. */
+ * Tables as aligned text. In a pipe nothing is cut, and all values are as in JSON. On a terminal,
+ * times are shown as ages, headings are shortened if that helps, and columns that do not fit are
+ * left out, cut or broken, as their flags say. */
 #include "ctl/core/table_text.h"
 
 #include "base/clock.h"
@@ -14,10 +15,10 @@
 
 #define OUTPUT_MAX ((size_t)256 << 20)
 #define HEADING_MAX 40
-#define LONG_MIN_WIDTH 12  /* a column that is cut keeps this */
-#define LONG_FAIR_WIDTH 30 /* before it has less, other columns are left out */
-#define TEXT_MIN_WIDTH 8   /* so much each other text keeps */
-#define PROSE_MIN_WIDTH 24 /* one that is broken keeps this */
+#define LONG_MIN_WIDTH 12  /* minimum of a column that may be cut */
+#define LONG_FAIR_WIDTH 30 /* rather than cut it below this, leaves out other columns */
+#define TEXT_MIN_WIDTH 8   /* minimum of any other text */
+#define PROSE_MIN_WIDTH 24 /* minimum of a column that is broken into lines */
 #define WIDTH_STANDARD 80
 #define WIDTH_LEAST 20
 
@@ -27,14 +28,14 @@ struct layout {
     size_t shown[TABLE_COLUMNS_MAX]; /* columns, in their order */
     size_t widths[TABLE_COLUMNS_MAX];
     size_t count;
-    bool is_short;                  /* the headings */
-    bool is_out[TABLE_COLUMNS_MAX]; /* by column: left out */
-    bool is_cut[TABLE_COLUMNS_MAX]; /* some of its cells were cut */
+    bool is_short;                  /* short headings are used */
+    bool is_out[TABLE_COLUMNS_MAX]; /* by column: it was left out */
+    bool is_cut[TABLE_COLUMNS_MAX]; /* by column: some of its cells were cut */
 };
 
-/* For a terminal on which all could not be seen otherwise. */
+/* Used on a terminal that has no room for the long headings. */
 static const struct {
-    const char *name; /* of the column, without its unit */
+    const char *name; /* name of the column, without its unit */
     const char *heading;
 } short_headings[] = {{"available", "AVAIL"}, {"scheduled", "SCHED"},   {"retryable", "RETRY"},
                       {"running", "RUN"},     {"oldest_due", "OLDEST"}, {"per_s", "/S"},
@@ -53,7 +54,7 @@ static bool has_flag(const struct table *t, size_t column, int flag)
     return (t->columns[column].type & flag) != 0;
 }
 
-/* The text of a cell; borrowed from the table or from `scratch`. */
+/* Returns the text of a cell, borrowed from the table or from `scratch`. */
 static const char *shown(const struct table *t, const struct table_style *style, size_t row,
                          size_t column, char scratch[HUMAN_MAX])
 {
@@ -76,7 +77,7 @@ static const char *shown(const struct table *t, const struct table_style *style,
     return is_time && human_time(value, t->now_us, scratch) == STATUS_OK ? scratch : value;
 }
 
-/* The column's name without the unit that its cells have on a terminal. */
+/* Returns the length of the column's name without its unit, which the cells have on a terminal. */
 static size_t name_length(const struct table *t, const struct table_style *style, size_t column)
 {
     const char *name = t->columns[column].name;
@@ -152,7 +153,8 @@ static bool is_too_wide(const struct layout *l, size_t long_width)
     return total_width(l, long_width) > l->style->width;
 }
 
-/* Leaves out the last column that may be, or, if `is_any`, the last but the first; false = none. */
+/* Leaves out the last column that may be left out; if `is_any`, the last one but never the first.
+ * Returns false if there is none. */
 static bool leave_out(struct layout *l, bool is_any)
 {
     for (size_t i = l->count; i > 1; i--) {
@@ -168,8 +170,8 @@ static bool leave_out(struct layout *l, bool is_any)
     return false;
 }
 
-/* The widest column that may be narrower and has more than `least`; count = none. `is_any`: of
- * texts all may. */
+/* Returns the widest column that may be narrowed and is wider than `least`; l->count = none.
+ * `is_any`: all texts may be narrowed. */
 static size_t widest_to_narrow(const struct layout *l, size_t least, bool is_any)
 {
     size_t found = l->count;
@@ -184,7 +186,8 @@ static size_t widest_to_narrow(const struct layout *l, size_t least, bool is_any
     return found;
 }
 
-/* Takes column by column from the widest until all fit, or nothing is left to take. */
+/* Takes columns off the widest column, one at a time, until all fit or none can be narrowed
+ * further. */
 static void narrow(struct layout *l, size_t least, bool is_any)
 {
     size_t i = 0;
@@ -212,7 +215,7 @@ static void fit(struct layout *l)
     } while (is_too_wide(l, SIZE_MAX) && leave_out(l, true));
 }
 
-/* Prose gets what the others leave. */
+/* Gives prose the width that the other columns leave. */
 static void widen_prose(struct layout *l)
 {
     size_t last = l->count - 1;
@@ -257,7 +260,7 @@ static bool add_columns(struct libscols_table *s, const struct layout *l)
     return ok;
 }
 
-/* As much of the text as has room goes into the cell; *text becomes the rest, NULL at its end. */
+/* Puts as much of the text into the cell as fits; *text becomes the rest, NULL at its end. */
 static bool set_piece(struct libscols_line *line, size_t column, const char **text, size_t width,
                       bool is_list)
 {
@@ -269,7 +272,7 @@ static bool set_piece(struct libscols_line *line, size_t column, const char **te
     return piece != NULL && scols_line_set_data(line, column, piece) == 0;
 }
 
-/* A line for each piece of the text in its last column. */
+/* Adds a line for each piece of the text in its last column. */
 static bool add_prose(struct libscols_table *s, struct libscols_line *line, size_t column,
                       const char *text, size_t width)
 {
@@ -281,12 +284,12 @@ static bool add_prose(struct libscols_table *s, struct libscols_line *line, size
     return ok;
 }
 
-/* Sets a cell; what is wider than its column ends in "…", and *is_cut says so. */
+/* Sets a cell. A text that is wider than its column ends in "…", and *is_cut becomes true. */
 static bool set_cell(struct libscols_line *line, size_t column, const char *text, size_t width,
                      bool *is_cut)
 {
     size_t used = 0;
-    size_t end = 0; /* of what fits beside the … */
+    size_t end = 0; /* end of the part that fits beside the … */
     size_t len = 0;
     size_t at = 0;
     for (; text[at] != '\0' && used <= width; at += len) {
@@ -313,7 +316,7 @@ static bool is_broken(const struct layout *l, size_t column)
            (l->style->is_terminal && (is_text || has_flag(l->t, column, CELL_LIST)));
 }
 
-/* What of the text goes into this line; *text becomes the rest, NULL at its end. */
+/* Puts as much of the text into this line as fits; *text becomes the rest, NULL at its end. */
 static bool add_piece(struct layout *l, struct libscols_line *line, size_t i, const char **text)
 {
     size_t column = l->shown[i];
@@ -368,7 +371,7 @@ static void put_names(FILE *out, const struct layout *l, const bool *is_named, c
     }
 }
 
-/* Nothing goes missing unsaid. */
+/* Names everything that was left out or cut. */
 static void put_missing(const struct layout *l, FILE *out)
 {
     char *text = NULL;
@@ -387,7 +390,7 @@ static void put_missing(const struct layout *l, FILE *out)
     free(text);
 }
 
-/* One row, downwards: names at the left. */
+/* Adds one row vertically, with the names at the left. */
 static bool add_record(struct libscols_table *s, const struct table *t,
                        const struct table_style *style)
 {

@@ -12,7 +12,7 @@ enum status tables_print(const struct table *const *tables, size_t count, bool i
                          struct err *err) MUST_USE;
 
 enum status table_print(const struct table *t, bool is_json, FILE *out, struct err *err) MUST_USE;
-/* A record that no verb gives. */
+/* Prints a record that does not come from a verb. */
 enum status record_print(const char *name, const struct table_column *columns, size_t count,
                          const char *const *values, bool is_json, FILE *out,
                          struct err *err) MUST_USE;
@@ -23,7 +23,7 @@ enum status record_print(const char *name, const struct table_column *columns, s
 enum status answer_print(const struct answer *answer, bool is_json, FILE *out,
                          struct err *err) MUST_USE;
 
-/* How text is laid out: as wide as it wants, or for this terminal. */
+/* The layout of text: as wide as it needs, or for this terminal. */
 struct table_style {
     bool is_terminal;
     size_t width;

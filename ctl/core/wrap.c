@@ -30,7 +30,7 @@ size_t wrap_line(const char *text, size_t width, bool at_commas, size_t *ret_ski
 {
     size_t used = 0;
     size_t len = 0;
-    size_t end = 0; /* where the line may end, and what it then skips */
+    size_t end = 0; /* where the line may end, and what to skip there */
     size_t skip = 0;
     for (size_t at = 0; text[at] != '\0'; at += len) {
         if (text[at] == '\n') {

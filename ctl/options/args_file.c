@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #define READ_BYTES ((size_t)64 << 10)
-#define BYTES_MAX (JOB_ARGS_MAX + 4096) /* spaces at its end, which are not counted, among them */
+#define BYTES_MAX (JOB_ARGS_MAX + 4096) /* includes trailing spaces, which do not count */
 
-/* Up to one piece more than is allowed. */
+/* Reads up to one piece more than is allowed. */
 static enum status read_all(int fd, struct buf *room, struct err *err)
 {
     while (room->len <= BYTES_MAX) {
@@ -30,7 +30,7 @@ static enum status read_all(int fd, struct buf *room, struct err *err)
     return err_fail(err, STATUS_INVALID, "longer than %zu bytes", JOB_ARGS_MAX);
 }
 
-/* The newline with which editors end a file is none of the args. */
+/* Removes the newline with which editors end a file, since it does not belong to the args. */
 static enum status finish(struct buf *room, struct err *err)
 {
     if (room->len == 0) {

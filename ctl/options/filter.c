@@ -7,14 +7,14 @@
 #include "ctl/options/job_time.h"
 #include "model/job.h"
 
-/* Those of the view `jobs`: stored states, with available split by when it is due. */
+/* The states of the view `jobs`: the stored states, with available split by when the job is due. */
 static const char *const open_states[] = {"waiting", "scheduled", "retryable", "available",
                                           "running"};
 static const char *const final_states[] = {"completed", "cancelled", "discarded"};
 
 /* ---- lists ---- */
 
-/* The next one of a list, which may be empty; NULL: that was the last. */
+/* Returns the next element of a list, which may be empty; NULL after the last one. */
 static const char *behind_comma(const char *at, size_t len)
 {
     return at[len] == ',' ? at + len + 1 : NULL;
@@ -36,7 +36,7 @@ static void check_names(struct given *g, const char *option, const char *list, n
     }
 }
 
-/* One bad name would match nothing, and the others hide it. */
+/* Checks each name: an invalid name matches nothing, which would go unnoticed beside valid ones. */
 static const char *read_names(struct given *g, const char *option, name_check *check)
 {
     for (size_t i = 0; i < g->args->given_count; i++) {
@@ -93,11 +93,11 @@ static enum status read_states(struct filter *f, struct given *g)
 
 /* ---- times ---- */
 
-/* "2h" ago or a time with its zone. */
+/* An age such as "2h", or a time with its zone. */
 struct moment {
-    const char *text; /* NULL when the option wasn't given */
+    const char *text; /* NULL if the option was not given */
     bool is_age;
-    int64_t us; /* how long ago, or since 1970 */
+    int64_t us; /* age, or time since 1970 */
 };
 
 static enum status read_moment(const struct ctl_args *args, const char *name, bool is_age_only,
@@ -130,7 +130,7 @@ static int64_t moment_us(const struct moment *m, int64_t now_us)
     return m->is_age ? now_us - m->us : m->us;
 }
 
-/* Empty when it wasn't given. */
+/* Writes the time; an empty text if it was not given. */
 static void put_moment(const struct moment *m, int64_t now_us, char ret_text[HUMAN_TIME_MAX])
 {
     if (m->is_age) {
@@ -141,7 +141,7 @@ static void put_moment(const struct moment *m, int64_t now_us, char ret_text[HUM
     }
 }
 
-/* An age and a time can't be compared before the server has said what time it is. */
+/* An age and a time can be compared only once the server's time is known. */
 static enum status check_order(const struct moment *since, const struct moment *until,
                                const char *until_name, int64_t now_us, struct err *err)
 {
@@ -182,7 +182,7 @@ static enum status read_times(struct filter *f, const struct ctl_args *args, int
     return STATUS_OK;
 }
 
-/* ---- all ---- */
+/* ---- the whole filter ---- */
 
 void filter_release(struct filter *f)
 {

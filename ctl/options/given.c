@@ -11,7 +11,7 @@
 
 #include <assert.h>
 
-#define VALUE_MAX ((size_t)4 << 20) /* all that a command line can hold, escaped */
+#define VALUE_MAX ((size_t)4 << 20) /* more than a command line can hold, escaped */
 
 void given_release(struct given *g)
 {
@@ -20,7 +20,7 @@ void given_release(struct given *g)
     }
 }
 
-/* The option's value, unless something was refused before. */
+/* Returns the value of the option; NULL after a refusal. */
 static const char *value_of(const struct given *g, const char *name)
 {
     return g->err->status == STATUS_OK ? ctl_value(g->args, name) : NULL;
@@ -141,7 +141,7 @@ const char *given_json(struct given *g, const char *name, given_check *check)
     return json;
 }
 
-/* One value of the option. */
+/* Puts one value of the option, or each of its elements if `is_split`. */
 static void put_values(struct given *g, const char *name, const char *list, bool is_split,
                        struct text *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids as an array literal of PostgreSQL, put one by one into a text that was empty. */
+ * Builds an array literal of PostgreSQL from ids, one by one, in an empty text. */
 #ifndef CLAIMD_CTL_ID_LIST_H
 #define CLAIMD_CTL_ID_LIST_H
 

@@ -58,7 +58,7 @@ enum status job_metadata_check(const char *json, size_t len, struct err *err)
 bool job_tags_are_allowed(const json_t *tags)
 {
     for (size_t i = 0; i < json_array_size(tags); i++) {
-        if (json_string_length(json_array_get(tags, i)) == 0) { /* or it is no text */
+        if (json_string_length(json_array_get(tags, i)) == 0) { /* or it is not a text */
             return false;
         }
     }

@@ -8,8 +8,8 @@
 
 #define YEAR_MAX 2285 /* as in job_scheduled_at_range */
 
-/* Does `text` look like the pattern ('0' = a digit, 'T' = T or a space)? Returns its end or
- * NULL. */
+/* Matches `text` against the pattern ('0' = a digit, 'T' = T or a space). Returns the end of the
+ * match, or NULL. */
 static const char *match(const char *text, const char *pattern)
 {
     for (; *pattern != '\0'; pattern++, text++) {
@@ -22,7 +22,7 @@ static const char *match(const char *text, const char *pattern)
     return text;
 }
 
-/* Of so many digits, which are there. */
+/* Returns the number that `count` digits make. */
 static int number(const char *digits, int count)
 {
     int n = 0;
@@ -54,7 +54,7 @@ static int days_of(int year, int month)
     return days[month - 1] + (month == 2 && is_leap ? 1 : 0);
 }
 
-/* Of a text that looks like "2026-01-31T08:00:00". */
+/* True if a text of the form "2026-01-31T08:00:00" is a valid time. */
 static bool is_in_calendar(const char *text)
 {
     int year = number(text, 4);
@@ -89,7 +89,7 @@ int64_t job_time_us(const char *text)
     int64_t us = (int64_t)timegm(&tm) * US_PER_S;
     const char *zone = text + strcspn(text + 11, "Z+-") + 11;
     int64_t unit = US_PER_S / 10;
-    for (const char *p = text + 20; p < zone; p++) { /* behind the point */
+    for (const char *p = text + 20; p < zone; p++) { /* the digits after the decimal point */
         us += (*p - '0') * unit;
         unit /= 10;
     }

@@ -8,11 +8,11 @@
 
 #include <stdint.h>
 
-/* RFC 3339 with a zone, a day of the calendar before the year 2286. INVALID names the allowed
+/* Checks for RFC 3339 with a zone, and a valid day before the year 2286. INVALID names the allowed
  * form. */
 enum status job_time_check(const char *text, struct err *err) MUST_USE;
 
-/* Of a text that passed the check: microseconds since 1970. */
+/* Converts a text that passed the check to microseconds since 1970. */
 int64_t job_time_us(const char *text);
 
 #endif

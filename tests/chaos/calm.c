@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define WHOLE_US (60 * US_PER_S)
-#define DRAIN_MIN_US (30 * US_PER_S) /* however small the time scale: the machine isn't faster */
+#define DRAIN_MIN_US (30 * US_PER_S) /* however small the time scale: the machine is not faster */
 #define DRAIN_US (60 * US_PER_S)
 #define HURRY_US (5 * US_PER_S)
 #define IDLE_US (2 * US_PER_S)
@@ -38,9 +38,9 @@ void calm_hurry(struct world *w)
     }
 }
 
-/* Jobs that should be done by now: due for longer than `late_us`. −1: no answer. A batch that is
- * not over counts as a job: its follow-up is to come; so does an insert in flight, whose answer
- * nobody waited for. */
+/* Returns how many jobs should be done by now, since they have been due for longer than `late_us`;
+ * −1: no answer. An unfinished batch counts as a job, since its follow-up is still to come; so does
+ * an insert in flight whose reply was not awaited. */
 static int64_t overdue(struct world *w, int64_t late_us, int64_t *ret_open)
 {
     struct err why = {0};
@@ -74,7 +74,7 @@ static void wait_drained(struct calm *c, struct world *w, int64_t last_fault_us)
             c->drain_us = past_us;
             return;
         }
-        if (clock_boot_us() >= hurry_us) { /* what failed once more since then */
+        if (clock_boot_us() >= hurry_us) { /* for jobs that have failed again since the last time */
             hurry_us = clock_boot_us() + HURRY_US;
             calm_hurry(w);
         }
@@ -87,7 +87,7 @@ static void wait_drained(struct calm *c, struct world *w, int64_t last_fault_us)
     }
 }
 
-/* Nothing is to be done: who computes, spins. */
+/* No work is left now, so a daemon that uses CPU time spins. */
 static void look_for_spinners(struct world *w)
 {
     int64_t before[WORLD_HOSTS_MAX];
@@ -118,9 +118,9 @@ static void end_daemons(struct world *w)
 {
     for (size_t i = 0; i < w->host_count; i++) {
         host_terminate(w, &w->hosts[i], clock_boot_us());
-        w->hosts[i].restart_us = WORLD_NEVER - 1; /* not again */
+        w->hosts[i].restart_us = WORLD_NEVER - 1; /* never restarted */
     }
-    while (is_running(w)) { /* host_tick() kills who does not end */
+    while (is_running(w)) { /* host_tick() kills daemons that do not end */
         world_turn(w);
     }
 }

@@ -30,7 +30,8 @@ static enum status export_all(struct world *w, const json_t *found, struct err *
     return STATUS_OK;
 }
 
-/* Exit 0: nothing found; 1: violations; both say so in JSON. */
+/* claimctl exits with 0 if it found nothing, and with 1 for violations; in both cases it prints
+ * JSON. */
 enum status db_check_export(struct world *w, struct err *err)
 {
     static const char *const words[] = {"--json", "db", "verify", NULL};
@@ -41,7 +42,7 @@ enum status db_check_export(struct world *w, struct err *err)
         return st;
     }
     const char *bytes = text.len > 0 ? buf_at(&text) : "";
-    /* What it says on stderr follows its JSON. */
+    /* The output of stderr follows the JSON. */
     json_t *told = json_loadb(bytes, text.len, JSON_DISABLE_EOF_CHECK, NULL);
     const json_t *found = json_object_get(told, "violations");
     if (json_is_array(found)) {

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #define LONGEST_MS 10000
-#define QUICKEST_MS 5.0   /* what a job takes beside its handler, about */
-#define PACE_MAX 60.0     /* jobs per second of one queue: nobody measures speed here */
-#define TRICKLE_MOST 0.25 /* of its pace */
-#define LANES_MIN 33000   /* more than the feed's table has room for */
+#define QUICKEST_MS 5.0   /* approximate time of a job besides its handler */
+#define PACE_MAX 60.0     /* jobs per second of one queue: this is no benchmark */
+#define TRICKLE_MOST 0.25 /* fraction of the pace of a queue */
+#define LANES_MIN 33000   /* more than the table of the feed has room for */
 #define LANES_MAX 45000
-#define BURST_S 3 /* a burst is worked off in so long, if nothing else comes */
+#define BURST_S 3 /* time to work off a burst if nothing else comes */
 
 /* ---- drawing ---- */
 
@@ -29,7 +29,7 @@ static bool in_percent(struct rand *r, int percent)
     return rand_below(r, 100) < percent;
 }
 
-/* As many short ones as long ones, by their orders of magnitude; some take no time. */
+/* Draws as many short kinds as long ones, by orders of magnitude; some take no time. */
 static void draw_kinds(struct drawn *d, struct rand *r)
 {
     for (size_t i = 0; i < DRAWN_KINDS; i++) {
@@ -48,10 +48,10 @@ static void draw_workers(struct drawn *d, struct rand *r)
     for (size_t w = 0; w < d->worker_count; w++) {
         struct drawn_worker *v = &d->workers[w];
         int percent = between(r, 10, 100);
-        /* Small workers are as many as large ones. */
+        /* Draws an exponent first, so that small workers are as likely as large ones. */
         v->slots = between(r, 1, 1 << between(r, 1, 5));
         for (size_t q = 0; q < d->queue_count; q++) {
-            /* The first one serves all, so that no queue is unserved. */
+            /* The first worker serves all queues, so that none is unserved. */
             if (w == 0 || in_percent(r, percent)) {
                 v->queues[v->queue_count++] = q;
             }
@@ -103,7 +103,8 @@ static void draw_queue(struct drawn *d, struct rand *r, size_t number)
         q->kinds[i] = (size_t)rand_below(r, DRAWN_KINDS);
         ms += (double)d->kinds[q->kinds[i]].ms / (double)q->kind_count;
     }
-    /* As often a thousandth of what the queue could do as a quarter: workers sleep in most. */
+    /* A thousandth of what the queue could do is as likely as a quarter: most worlds have idle
+     * workers. */
     q->trickle = pace_of(d, q, ms) * TRICKLE_MOST / pow(10, (double)rand_below(r, 3001) / 1000);
     q->burst = in_percent(r, 70) ? between(r, 2, 100) : 0;
     q->burst_ms = between(r, 4 * BURST_S, 10 * BURST_S) * 1000;
@@ -124,7 +125,7 @@ void drawn_draw(struct drawn *d, uint64_t number)
     d->dba = drawn_dba_draw(&r);
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static void print_queue(const struct drawn *d, const struct drawn_queue *q)
 {
@@ -177,7 +178,7 @@ void drawn_print(const struct drawn *d)
     }
 }
 
-/* ---- making ---- */
+/* ---- preparing ---- */
 
 static enum status prepare_queue(const struct drawn_queue *q, struct session *sql, struct err *err)
 {
@@ -198,7 +199,7 @@ static enum status prepare_queue(const struct drawn_queue *q, struct session *sq
     return st;
 }
 
-/* Without triggers: nobody keeps books of them, and they wake nobody. */
+/* Runs a statement without triggers, so that its rows are in no books and wake no scheduler. */
 static enum status without_triggers(struct session *sql, const char *statement, struct err *err)
 {
     enum status st = session_do(sql, err, "SET session_replication_role = replica");

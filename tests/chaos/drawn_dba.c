@@ -7,8 +7,8 @@
 #define WORLDS_PERCENT 30
 #define EACH_PERCENT 35
 
-/* Each call of one of them is counted, by a sequence: a rollback takes nothing back. They do what
- * PostgreSQL's own do, so that nothing else tells. */
+/* Each call of one of these functions is counted by a sequence, which survives a rollback. They
+ * behave like PostgreSQL's own functions, so that nothing else reveals them. */
 static const char hostile_sql[] =
     "CREATE SEQUENCE public.trapped; GRANT ALL ON SEQUENCE public.trapped TO public;"
     "CREATE FUNCTION public.array_position(text[], text) RETURNS integer LANGUAGE sql AS $$"

@@ -11,12 +11,12 @@
 
 #define TICK_MS 50
 #define STATEMENT_US (5 * US_PER_S)
-#define JOBS_MAX 100 /* of one statement */
+#define JOBS_MAX 100 /* per statement */
 #define DELAY_MAX_MS 5000
 #define BURST_S 3
 
-/* A group of jobs. A job with "delay_ms" is put off by it; one with "wide" gets a number that is
- * long when it is written out. */
+/* Inserts a group of jobs. A job with "delay_ms" is delayed by it; one with "wide" gets a number
+ * that is long when written out. */
 static const char put_sql[] =
     "SELECT claimd.enqueue_many((SELECT jsonb_agg(j - '{delay_ms,wide}'::text[]"
     " || CASE WHEN j ? 'delay_ms' THEN jsonb_build_object('scheduled_at', clock_timestamp() +"
@@ -39,13 +39,13 @@ struct drawn_load {
     struct rand rand;
     char ledger[SERVER_PATH_MAX + 64];
     int64_t next_n;
-    bool is_refused; /* what it puts in, or a part of it */
+    bool is_refused; /* a job or a part of one was refused */
     struct source sources[DRAWN_QUEUES_MAX];
 };
 
 struct group {
-    json_t *jobs;  /* as enqueue_many() takes them */
-    json_t *books; /* what is written down of each */
+    json_t *jobs;  /* in the form of enqueue_many() */
+    json_t *books; /* what is recorded about each */
 };
 
 static volatile sig_atomic_t is_stopping;
@@ -82,7 +82,8 @@ static void set_text(json_t *job, const char *name, const char *prefix, int64_t 
     (void)json_object_set_new(job, name, json_sprintf("%s-%lld", prefix, (long long)number));
 }
 
-/* What may keep it waiting for others than those before it is written down as its tie. */
+/* Adds keys. Returns the tie to record: the reason why the job may wait for jobs other than those
+ * before it. */
 static const char *add_ties(struct drawn_load *l, const struct drawn_queue *q, json_t *job)
 {
     const char *tie = q->running > 0 || q->rate > 0 ? "limit" : NULL;
@@ -99,15 +100,16 @@ static const char *add_ties(struct drawn_load *l, const struct drawn_queue *q, j
     return tie;
 }
 
-/* ---- rows at the bounds (interfaces.md) ---- */
+/* ---- rows at the limits of sizes (interfaces.md) ---- */
 
-#define BOUND_EVERY 50 /* one job of so many */
-#define DEPTH 1000     /* of arrays in arrays */
+#define BOUND_EVERY 50 /* one job out of this many */
+#define DEPTH 1000     /* depth of nested arrays */
 #define LONG_TEXT 60000
-#define LONGEST_TEXT ((1 << 20) - 1024) /* of 1 MiB: the rest of the args and what escapes them */
+/* Of 1 MiB: leaves room for the other args and for escapes. */
+#define LONGEST_TEXT ((1 << 20) - 1024)
 #define KEY_MAX 512
 
-/* Random characters, which PostgreSQL cannot compress. */
+/* Returns random characters, which PostgreSQL cannot compress. */
 static json_t *long_text(struct drawn_load *l, size_t len)
 {
     static char text[LONGEST_TEXT];
@@ -194,7 +196,7 @@ static void add_job(struct drawn_load *l, const struct drawn_queue *q, size_t ki
 
 /* ---- a group ---- */
 
-/* What was refused is not there, and not in the books. */
+/* Records the group. Refused jobs do not exist, and are not recorded. */
 static void write_down(struct drawn_load *l, const struct group *g, enum status st,
                        const PGresult *ids)
 {
@@ -211,7 +213,7 @@ static void write_down(struct drawn_load *l, const struct group *g, enum status 
     }
 }
 
-/* The data, whatever state the servers are in. */
+/* True if the SQLSTATE blames the data, not the state of the servers. */
 static bool is_of_data(const char *code)
 {
     return strncmp(code, "22", 2) == 0 || strncmp(code, "23", 2) == 0 ||
@@ -251,7 +253,7 @@ static void put_jobs(struct drawn_load *l, const struct drawn_queue *q, int64_t 
     json_decref(g.books);
 }
 
-/* As many as the queue can end in a while. */
+/* Inserts at most as many jobs as the queue can complete in BURST_S. */
 static void put_burst(struct drawn_load *l, const struct drawn_queue *q)
 {
     size_t kind = q->kinds[rand_below(&l->rand, (int64_t)q->kind_count)];
@@ -300,7 +302,7 @@ static int load_main(struct world *w, const struct drawn *d)
     struct err why = {0};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, on_term);
-    (void)signal(SIGINT, SIG_IGN); /* the parent's business */
+    (void)signal(SIGINT, SIG_IGN); /* handled by the parent */
     l = (struct drawn_load){.world = w, .drawn = d, .next_n = 1};
     rand_seed(&l.rand, d->number ^ UINT64_C(0x10ad));
     session_init(&l.sql, w->conninfo, STATEMENT_US);

@@ -83,7 +83,7 @@ void journal_write(struct journal *j, json_t *line)
     char *text = line != NULL ? json_dumps(line, JSON_COMPACT) : NULL;
     size_t len = text != NULL ? strlen(text) : 0;
     if (len > 0) {
-        text[len] = '\n'; /* in the place of its NUL */
+        text[len] = '\n'; /* replaces its NUL */
         ssize_t written = write(j->fd, text, len + 1);
         (void)written;
     }

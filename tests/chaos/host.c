@@ -13,7 +13,7 @@
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define AGAIN_US (1 * US_PER_S) /* as a supervisor would */
-#define END_US (30 * US_PER_S)  /* more than any drain of ours */
+#define END_US (30 * US_PER_S)  /* longer than any drain of a daemon */
 #define EXIT_DEPENDENCY 3
 #define YOUNG_US (30 * US_PER_S)
 #define PIPE_BYTES 4096
@@ -39,7 +39,7 @@ void host_close_log(struct host *h)
     }
 }
 
-/* A pipe with a reader that does not read takes one page. */
+/* Makes a pipe of one page, with a reader that does not read. */
 static enum status make_pipe(struct host *h, const char *path, struct err *err)
 {
     host_close_log(h);
@@ -63,7 +63,7 @@ static enum status choose_log(const struct world *w, struct host *h, char *ret_p
     bool is_file = h->log == HOST_LOG_FILE;
     if (is_file) {
         (void)snprintf(ret_path, size, "%s/logs/%s.log", w->folder.path, h->name);
-    } else { /* not in the folder: who reads that would wait for ever */
+    } else { /* not in the folder: whatever reads the folder would hang */
         (void)snprintf(ret_path, size, "%s/%s.pipe", w->dir, h->name);
     }
     return is_file ? STATUS_OK : make_pipe(h, ret_path, err);
@@ -85,7 +85,7 @@ static enum status start(struct world *w, struct host *h, struct err *err)
     }
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%s-%d", w->dir, h->name,
                    h->life);
-    /* The last "user" of a conninfo counts. */
+    /* The last "user" of a conninfo wins. */
     (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=chaos_%s",
                    w->net_conninfo, is_worker ? "worker" : "scheduler");
     (void)snprintf(history, sizeof history, "CLAIMD_HISTORY=%s/history", w->folder.path);
@@ -118,8 +118,8 @@ static void host_ended(struct world *w, struct host *h, int status, int64_t now_
 {
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     note(w, h, "ended", code);
-    bool is_told = h->ended_by_us != WORLD_NEVER; /* perhaps before it could listen to that */
-    /* A reload that came while it was stopped at its very beginning. */
+    bool is_told = h->ended_by_us != WORLD_NEVER; /* perhaps before it handled the signal */
+    /* A reload signal that arrived while it was stopped, just after its start. */
     bool is_young = code == 128 + SIGHUP && now_us - h->started_us < YOUNG_US;
     bool is_expected = is_young || code == 0 || code == EXIT_DEPENDENCY ||
                        (h->is_killed && code == 128 + SIGKILL) ||

@@ -41,7 +41,7 @@ struct load {
     int64_t next_n;
     double credit; /* jobs that are due */
     double rate;
-    int64_t look_us; /* when the backlog is looked at again */
+    int64_t look_us; /* time of the next look at the backlog */
     bool is_too_much;
     int64_t burst_us;
     int64_t recent[RECENT_MAX];
@@ -49,8 +49,8 @@ struct load {
     struct ties ties;
     bool has_slow;
     struct batch slow;
-    json_t *slow_ids; /* of a transaction that is open; NULL = there is none */
-    int64_t slow_us;  /* when it is committed, or the next one begins */
+    json_t *slow_ids; /* ids of an open transaction; NULL = there is none */
+    int64_t slow_us;  /* when it commits, or when the next one begins */
 };
 
 static volatile sig_atomic_t is_stopping;
@@ -119,7 +119,7 @@ static enum status put_insert(struct buf *sql, const struct load *l, const struc
     return buf_append_text(sql, " RETURNING id", err);
 }
 
-/* One statement; its rows are the ids, in the order of the tasks. */
+/* Runs one statement, which returns the ids in the order of the tasks. */
 static enum status insert(struct load *l, struct session *on, const struct batch *b, json_t *ids,
                           struct err *err)
 {
@@ -155,7 +155,8 @@ static void note_acked(struct load *l, const struct batch *b, const json_t *ids)
     }
 }
 
-/* Nobody knows whether they are there: what is found must be run, what isn't is nobody's loss. */
+/* It is unknown whether these jobs exist: those that do must run, and it is no loss if they do
+ * not. */
 static void note_unknown(struct load *l, const struct batch *b)
 {
     for (int i = 0; i < b->count; i++) {
@@ -199,7 +200,7 @@ static void slow_begin(struct load *l, int64_t now_us)
         l->slow_us = now_us + world_scaled(l->world, rand_below(&l->rand, SLOW_US));
         return;
     }
-    json_decref(ids); /* not committed: they are not there */
+    json_decref(ids); /* not committed, so they do not exist */
     session_close(&l->slow_sql);
     l->slow_us = now_us + US_PER_S;
 }
@@ -232,7 +233,7 @@ static void slow_tick(struct load *l, int64_t now_us)
 
 /* ---- cancels, edits ---- */
 
-/* A job that runs is only asked to end by a cancel. */
+/* A cancel only asks a running job to end. */
 static const char *phase_of(enum status st, const PGresult *r)
 {
     if (st != STATUS_OK || PQntuples(r) == 0) {
@@ -248,7 +249,7 @@ static void note_change(struct load *l, const char *op, const char *ph, int64_t 
                                        (json_int_t)id, "what", what, "code", why->code));
 }
 
-/* The first one is claimd's own cancel; the others are SQL of somebody who may write the table. */
+/* The first one is claimd's own cancel; the others are SQL of a user who may write the table. */
 static void change_one(struct load *l)
 {
     static const struct {
@@ -292,8 +293,8 @@ static void change_one(struct load *l)
 
 /* ---- the process ---- */
 
-/* Faults take capacity away: a backlog that grows for the whole run would say nothing of claimd,
- * and keep the later priorities waiting until its end. */
+/* Faults reduce capacity: a backlog that grows during the whole run would prove nothing about
+ * claimd, and delay jobs of low priority until the end. */
 static void look_at_backlog(struct load *l, int64_t now_us)
 {
     struct err why = {0};
@@ -355,7 +356,7 @@ static int load_main(struct world *w, bool has_slow)
     struct err why = {0};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, on_term);
-    (void)signal(SIGINT, SIG_IGN); /* the parent's business */
+    (void)signal(SIGINT, SIG_IGN); /* handled by the parent */
     l = (struct load){.world = w, .next_n = 1, .has_slow = has_slow, .burst_us = clock_boot_us()};
     l.rate = w->options->rate > 0          ? w->options->rate
              : w->options->is_outages      ? OUTAGES_RATE

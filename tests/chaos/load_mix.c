@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which jobs the load inserts, in which proportions. */
+ * The jobs that the load inserts, and their proportions. */
 #include "base/rand.h"
 #include "chaos/load.h"
 
 #include <assert.h>
 
-/* Of the plugin, and of programs that serve or are started for each job (programs.h). */
+/* Handled by the plugin, by programs that serve, or by programs started for each job
+ * (programs.h). */
 enum handled_by { PLUGIN, SERVE, ONCE };
 #define KINDS(name)                                                   \
     {                                                                 \
@@ -24,7 +25,7 @@ struct part {
     int pad_max;
 };
 
-/* Of 1,000 jobs. The times are scaled. */
+/* Parts out of 1,000 jobs. The times are scaled. */
 static const struct part parts[] = {
     {440, KINDS("short"), "done", 0, "completed", 0, 40, 0},
     {20, KINDS("short"), "snooze", 0, "completed", 0, 40, 0},
@@ -53,7 +54,7 @@ static const struct part *choose(struct rand *r)
             return &parts[i];
         }
     }
-    assert(false); /* the weights are 1,000 */
+    assert(false); /* the weights add up to 1,000 */
     return NULL;
 }
 

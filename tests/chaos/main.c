@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd-chaos: real processes, random faults from a seed, a verdict. docs/reliability.md. */
+ * claimd-chaos: runs real processes under random faults from a seed, and judges the result. See
+ * docs/reliability.md. */
 #include "chaos/drawn.h"
 #include "chaos/nemesis.h"
 #include "chaos/run.h"

@@ -9,7 +9,7 @@
 #define JITTER_PERCENT 60
 #define MS_PER_S 1000.0
 #define LULL_EVERY_US (240 * US_PER_S)
-#define LULL_US (80 * US_PER_S) /* of these; faults that have begun go on into it */
+#define LULL_US (80 * US_PER_S) /* of these; faults that have begun continue into it */
 
 static const struct {
     const struct nemesis_def *defs;
@@ -21,7 +21,7 @@ static const struct {
               {nemesis_failover_defs, &nemesis_failover_count},
               {nemesis_file_defs, &nemesis_file_count}};
 
-/* FNV-1a: the same stream for the same name and seed, whatever other faults there are. */
+/* FNV-1a: the same name and seed give the same stream, whatever other faults there are. */
 static uint64_t seed_of(uint64_t seed, const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
@@ -131,7 +131,7 @@ void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us)
     ns->begin_us = now_us;
     for (size_t i = 0; i < ns->count; i++) {
         struct nemesis *n = &ns->all[i];
-        /* The first one of a rare fault comes early in the run, whatever its length. */
+        /* The first strike of a rare fault comes early, whatever the length of the run. */
         int64_t every_us = n->def->every_ms * US_PER_MS;
         n->next_us = now_us + world_scaled(w, rand_below(&n->rand, every_us));
     }
@@ -177,8 +177,8 @@ static void strike(struct nemeses *ns, struct world *w, struct nemesis *n, int64
     }
 }
 
-/* Now and then only daemons die: how soon their jobs are moved is judged where nothing else is in
- * the way (inv.L2). */
+/* Now and then only daemons die: how soon their jobs are moved is judged while nothing else hinders
+ * it (inv.L2). */
 static bool is_lull(const struct nemeses *ns, const struct world *w, int64_t now_us)
 {
     int64_t period_us = world_scaled(w, LULL_EVERY_US);

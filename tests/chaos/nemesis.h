@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to the world, each fault by its name. A fault strikes at random moments, and if it
- * lasts it is healed at another; each draws from a random stream of its own, so that leaving others
- * out does not change what it does. */
+ * The faults that strike the world, each under its name. A fault strikes at random times; if it
+ * lasts, it is healed at another time. Each draws from a random stream of its own, so that leaving
+ * out others does not change what it does. */
 #ifndef CLAIMD_TESTS_CHAOS_NEMESIS_H
 #define CLAIMD_TESTS_CHAOS_NEMESIS_H
 
@@ -13,7 +13,7 @@
 
 struct nemesis;
 
-/* What a fault counts as in the figures of a run. */
+/* The category of a fault in the figures of a run. */
 enum nemesis_count {
     COUNT_OTHER,
     COUNT_KILL,
@@ -25,15 +25,16 @@ enum nemesis_count {
     COUNTS
 };
 
-/* Times of the real constants; all are scaled but for what a server needs. */
+/* Times are unscaled; all are scaled later except those that a server needs. */
 struct nemesis_def {
     const char *name;
     const char *what;
     enum nemesis_count count;
-    int64_t every_ms; /* in the mean */
+    int64_t every_ms; /* average distance */
     int64_t last_min_ms;
-    int64_t last_max_ms; /* 0 = a moment */
-    /* Chooses a target (nemesis_target()) and does it; false: there is none now. */
+    int64_t last_max_ms; /* 0 = it does not last */
+    /* Chooses a target (nemesis_target()) and strikes it. Returns false if there is no target
+     * now. */
     bool (*strike)(struct world *w, struct nemesis *n);
     void (*heal)(struct world *w, struct nemesis *n); /* NULL: nothing to undo */
 };
@@ -42,12 +43,12 @@ struct nemesis {
     const struct nemesis_def *def;
     struct rand rand;
     bool is_on;
-    int64_t next_us; /* when it strikes */
+    int64_t next_us; /* time of the next strike */
     int64_t heal_us;
     int64_t strikes;
     char target[32];
     char detail[64];
-    /* What strike() leaves for heal(). */
+    /* Passed from strike() to heal(). */
     size_t index;
     pid_t pids[64];
     size_t pid_count;
@@ -75,26 +76,26 @@ struct nemeses {
     size_t count;
     int64_t counts[COUNTS];
     int64_t begin_us;
-    int64_t last_us; /* of the last act, a healing included */
+    int64_t last_us; /* time of the last act, including heals */
 };
 
-/* INVALID: a name that is none. */
+/* INVALID: an unknown name. */
 enum status nemeses_init(struct nemeses *ns, const struct options *options,
                          struct err *err) MUST_USE;
-void nemeses_list(void); /* to stdout */
-/* Leaves about so many of them, by that seed. */
+void nemeses_list(void); /* prints to stdout */
+/* Keeps about `percent` of the faults, chosen by that seed. */
 void nemeses_thin(struct nemeses *ns, uint64_t seed, int percent);
 void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us);
 void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us);
-void nemeses_end(struct nemeses *ns, struct world *w); /* heals all */
-/* What a fault of this name counts as; COUNT_OTHER where there is none. */
+void nemeses_end(struct nemeses *ns, struct world *w); /* heals all faults */
+/* Returns the category of the fault with this name; COUNT_OTHER if there is none. */
 enum nemesis_count nemesis_counts_as(const char *name);
 bool nemeses_has(const struct nemeses *ns, const char *name);
 
-/* For strike(): says at whom it strikes, and how. */
+/* For strike(): records the target and the details. */
 void nemesis_target(struct nemesis *n, const char *detail, const char *format, ...)
     PRINTF_LIKE(3, 4);
-/* A random host that runs and isn't on its way out; `role` < 0 = any. NULL: none. */
+/* Returns a random host that is running and not ending; `role` < 0 = any. NULL: none. */
 struct host *nemesis_host(struct world *w, struct nemesis *n, int role);
 int64_t nemesis_between(struct nemesis *n, int64_t min, int64_t max);
 

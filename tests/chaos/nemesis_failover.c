@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A failover to a streaming standby (fault D5). When the fault begins, a standby is made at the
- * free seat; when it ends, the primary is killed and the standby takes over. An asynchronous one
- * has been cut off in between: what was committed meanwhile is lost with the primary. */
+ * free seat; when it ends, the primary is killed and the standby takes over. An asynchronous
+ * standby is cut off in between: what is committed after that is lost with the primary. */
 #include "base/clock.h"
 #include "chaos/nemesis.h"
 
@@ -27,7 +27,7 @@ static enum status prepare(struct world *w, size_t seat, bool is_sync, struct er
     if (is_sync) {
         return pg_standby_set_sync(world_primary(w), true, err);
     }
-    /* The books say from when on an acknowledged commit may be lost. */
+    /* Records from when on an acknowledged commit may be lost. */
     journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "cut_off"));
     st = pg_standby_catch_up(&w->pg[seat], world_primary(w), err);
     if (st != STATUS_OK) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What may happen to the files of a host: its log, its plugins, its configuration. */
+ * Faults of the files of a host: its log, its plugins, its configuration. */
 #include "base/clock.h"
 #include "chaos/host.h"
 #include "chaos/nemesis.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
-#define LISTENS_US (2 * US_PER_S) /* before, a signal is the end of a process that starts */
+#define LISTENS_US (2 * US_PER_S) /* an earlier signal ends a process that is starting */
 
 /* ---- the log ---- */
 
@@ -38,7 +38,7 @@ static bool log_stalled(struct world *w, struct nemesis *n)
     return change_log(w, n, HOST_LOG_STALLED);
 }
 
-/* Its reader goes away; from its next start on it has its file again. */
+/* Closes the reader of the log; the host logs to its file again from its next start on. */
 static void log_ends(struct world *w, struct nemesis *n)
 {
     struct host *h = &w->hosts[n->index];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The network between hosts and servers, link by link. */
+ * Faults of the network between hosts and servers, link by link. */
 #include "base/clock.h"
 #include "chaos/nemesis.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What may happen to PostgreSQL. */
+ * Faults of PostgreSQL. */
 #include "base/clock.h"
 #include "chaos/host.h"
 #include "chaos/nemesis.h"
@@ -68,7 +68,7 @@ static bool stop(struct world *w, struct nemesis *n)
 }
 
 /* One step in four goes back by days. None goes forward by days: a job that is delayed while the
- * clock is ahead would not become due for days after the clock has returned. */
+ * clock is ahead would not be due for days after the clock has returned. */
 #define DAYS_EVERY 4
 #define DAYS_MAX 40
 #define DAY_MS (INT64_C(86400) * 1000)
@@ -92,9 +92,9 @@ static void reset_clock(struct world *w, struct nemesis *n)
     world_set_clock(w, WORLD_REDIS, 0);
 }
 
-/* ---- sessions of others ---- */
+/* ---- foreign sessions ---- */
 
-/* A transaction that does `sql` and then stays open. */
+/* Runs `sql` in a transaction that stays open. */
 static bool hold(struct world *w, struct nemesis *n, const char *sql)
 {
     struct err why = {0};
@@ -113,7 +113,7 @@ static void let_go(struct world *w, struct nemesis *n)
     (void)w;
     if (session_is_open(&n->sessions[0]) &&
         session_do(&n->sessions[0], &why, "ROLLBACK") != STATUS_OK) {
-        why = (struct err){0}; /* with the session it is over as well */
+        why = (struct err){0}; /* it ends with the session as well */
     }
     session_close(&n->sessions[0]);
 }
@@ -146,9 +146,9 @@ static bool snapshot(struct world *w, struct nemesis *n)
                 " SELECT txid_current()");
 }
 
-/* Somebody takes the table again and again for a little longer than lock_timeout. It ends by
- * itself, since nobody may be able to end it; and it does not wait long for the lock, as everybody
- * would wait behind it. */
+/* Takes the lock of the table repeatedly, for a little longer than lock_timeout. The statement ends
+ * by itself, since it may be impossible to end it from outside. It waits only briefly for the lock,
+ * since all other sessions would queue behind it. */
 static bool lock_storm(struct world *w, struct nemesis *n)
 {
     struct err why = {0};

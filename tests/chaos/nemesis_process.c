@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Deaths, pauses and orderly ends of daemons and runners. */
+ * Faults of processes: deaths, pauses and orderly ends of daemons and runners. */
 #include "base/clock.h"
 #include "chaos/host.h"
 #include "chaos/nemesis.h"
@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* Dead for a moment, or for longer than a worker's beat may be old; in its own state directory, or
- * as a host that is new. */
+/* Schedules the restart of a host: at once, or after longer than a worker's heartbeat may be old;
+ * with its own state directory, or as a new host. */
 static void come_back(struct world *w, struct nemesis *n, struct host *h)
 {
     static const int64_t away_ms[] = {0, 300, 1000, 4000, 14000};
@@ -42,7 +42,7 @@ static bool terminate(struct world *w, struct nemesis *n)
     nemesis_target(n, "", "%s", h->name);
     host_terminate(w, h, clock_boot_us());
     come_back(w, n, h);
-    if (rand_below(&n->rand, 4) == 0) { /* a second one: now */
+    if (rand_below(&n->rand, 4) == 0) { /* a second signal: stops at once */
         (void)kill(h->pid, SIGTERM);
     }
     return true;
@@ -120,7 +120,7 @@ static bool stop_runner(struct world *w, struct nemesis *n)
     return true;
 }
 
-/* A host that is suspended: the worker and all its runners. */
+/* Suspends a host: the worker and all its runners. */
 static bool suspend(struct world *w, struct nemesis *n)
 {
     pid_t pids[HOST_RUNNERS_MAX];
@@ -153,6 +153,6 @@ const struct nemesis_def nemesis_process_defs[] = {
     {"suspend", "SIGSTOP of a worker with its runners", COUNT_STOP, 14000, 1000, 20000, suspend,
      cont},
     {"slow_commit", "the load holds inserts for up to 12 s before it commits them", COUNT_OTHER,
-     1500, 0, 12000, NULL, NULL}, /* load.c does it */
+     1500, 0, 12000, NULL, NULL}, /* done by load.c */
 };
 const size_t nemesis_process_count = ARRAY_COUNT(nemesis_process_defs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What may happen to a Redis. */
+ * Faults of Redis. */
 #include "base/clock.h"
 #include "chaos/nemesis.h"
 #include "chaos/redis_line.h"
@@ -11,9 +11,9 @@
 #define SAY_US (500 * US_PER_MS)
 #define PASSWORD "changed"
 #define JUNK_HINTS 1000000
-#define JUNK_BATCH 50000 /* in one request: Redis answers nobody else meanwhile */
+#define JUNK_BATCH 50000 /* per request, during which Redis serves no other client */
 
-/* One that runs; WORLD_REDIS: none. */
+/* Returns one that is running; WORLD_REDIS: none. */
 static size_t some_redis(struct world *w, struct nemesis *n)
 {
     size_t first = (size_t)rand_below(&n->rand, WORLD_REDIS);
@@ -26,7 +26,7 @@ static size_t some_redis(struct world *w, struct nemesis *n)
     return WORLD_REDIS;
 }
 
-/* Most often one, sometimes a majority, sometimes all. */
+/* Mostly one, sometimes a majority, sometimes all. */
 static size_t how_many(struct nemesis *n)
 {
     static const size_t sizes[] = {1, 1, 1, 1, 2, 2, 3, WORLD_REDIS};
@@ -65,9 +65,9 @@ static bool flushall(struct world *w, struct nemesis *n)
     return is_done;
 }
 
-/* ---- one or some of them, for a while ---- */
+/* ---- one or several, for a while ---- */
 
-/* Those that were struck: from n->index on, n->pid_count of them. */
+/* Chooses the targets: n->pid_count of them, from n->index on. */
 static void choose(struct nemesis *n, size_t most, const char *detail)
 {
     size_t count = how_many(n);
@@ -84,7 +84,8 @@ static struct redis_server *chosen(struct world *w, const struct nemesis *n, siz
     return &w->redis[(n->index + i) % WORLD_REDIS];
 }
 
-/* True when one of them was told. A server that has come back meanwhile knows no password. */
+/* Sends a command to the targets; true if one of them accepted it. A server that was restarted in
+ * the meantime has no password. */
 static bool tell(struct world *w, const struct nemesis *n, const char *const *words)
 {
     bool is_told = false;
@@ -119,7 +120,7 @@ static void oom_ends(struct world *w, struct nemesis *n)
     (void)config_set(w, n, "maxmemory", "0");
 }
 
-/* Two of five at most: a majority that evicts is beyond what the lock promises (G6). */
+/* Affects at most two of five: a majority that evicts is beyond what the lock promises (G6). */
 static bool evict(struct world *w, struct nemesis *n)
 {
     static const char *const fill[] = {
@@ -190,7 +191,7 @@ static void right_type(struct world *w, struct nemesis *n)
     (void)tell(w, n, words);
 }
 
-/* Locks of somebody else, with a token that is nobody's, on jobs to come and on the leader's
+/* Plants foreign locks, with a token that belongs to no process, on future jobs and on the leader's
  * key. */
 static bool planted(struct world *w, struct nemesis *n)
 {
@@ -219,7 +220,7 @@ static bool planted(struct world *w, struct nemesis *n)
     return st == STATUS_OK && tell(w, n, words);
 }
 
-/* In parts, since Redis does nothing else meanwhile. */
+/* Works in parts, since Redis does nothing else during a script. */
 static bool tell_junk(struct world *w, const struct nemesis *n, const char *script)
 {
     int64_t count = world_scaled(w, JUNK_HINTS);
@@ -235,7 +236,7 @@ static bool tell_junk(struct world *w, const struct nemesis *n, const char *scri
     return is_told;
 }
 
-/* Names that are no number, ids that are no job's, and most of them first in line. */
+/* Adds members that are not numbers, and ids without jobs, most of them first in line. */
 static bool junk(struct world *w, struct nemesis *n)
 {
     char count[24];
@@ -247,7 +248,8 @@ static bool junk(struct world *w, struct nemesis *n)
         " i, i % 10 == 0 and 'junk' .. i or 7000000000 + i) end");
 }
 
-/* What nobody has dropped by then, some thousand a second: nothing else is done before it. */
+/* Removes what workers have not dropped by then, at some thousand per second: nothing else would be
+ * done before it. */
 static void junk_ends(struct world *w, struct nemesis *n)
 {
     (void)tell_junk(
@@ -261,7 +263,7 @@ static bool password(struct world *w, struct nemesis *n)
     static const char *const words[] = {"CLIENT", "KILL", "TYPE", "normal", NULL};
     choose(n, WORLD_REDIS, "");
     bool is_set = config_set(w, n, "requirepass", PASSWORD);
-    (void)tell(w, n, words); /* who is connected stays so otherwise */
+    (void)tell(w, n, words); /* connections that exist would stay authenticated */
     return is_set;
 }
 
@@ -277,7 +279,7 @@ static bool forget_scripts(struct world *w, struct nemesis *n)
     return tell(w, n, words);
 }
 
-/* Two of five at most, as with evictions. */
+/* Affects at most two of five, as with evictions. */
 static bool step_clock(struct world *w, struct nemesis *n)
 {
     int64_t ms = rand_below(&n->rand, 2) == 0 ? 60000 : -60000;

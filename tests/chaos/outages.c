@@ -9,13 +9,14 @@
 
 #define PG WORLD_REDIS /* its number among the servers */
 #define SERVERS (WORLD_REDIS + 1)
-/* None of these are scaled: an operator's patience isn't. */
+/* None of these are scaled, as an operator's patience is not. */
 #define AWAY_US (3 * US_PER_S)
-#define GOES_ON_US (10 * US_PER_S) /* inv.L6 says 5 s; the rest is for a busy machine */
+#define GOES_ON_US (10 * US_PER_S) /* inv.L6 requires 5 s; the rest is for a busy machine */
 #define GIVE_UP_US (60 * US_PER_S)
 #define CPU_PERCENT 5
 #define LINES_PER_S 10
-/* So long a lock node that was away has no vote (INTERFACES rule 1): a third one is too many. */
+/* How long a lock node that was away has no vote (INTERFACES rule 1); a third such node would be
+ * too many. */
 #define QUARANTINE_US (15 * US_PER_S)
 
 struct measure {
@@ -30,7 +31,7 @@ struct outage {
     char name[16];
     int64_t began_us;
     int64_t back_us;
-    char back_at[40]; /* the same moment, by PostgreSQL's clock */
+    char back_at[40]; /* the same time by PostgreSQL's clock */
     struct measure before[WORLD_HOSTS_MAX];
 };
 
@@ -74,7 +75,7 @@ static void wait_for(struct world *w, int64_t us)
     }
 }
 
-/* ---- what a daemon did meanwhile ---- */
+/* ---- the daemons during an outage ---- */
 
 static int64_t count_lines(const struct world *w, const struct host *h)
 {
@@ -97,7 +98,8 @@ static struct measure measure(const struct world *w, const struct host *h)
         .pid = h->pid, .cpu_us = process_cpu_us(h->pid), .lines = count_lines(w, h)};
 }
 
-/* Of all daemons: the most of a core, in percent, and the most lines per second. */
+/* Returns the highest CPU usage of a daemon, in percent of a core, and the most log lines per
+ * second. */
 static void judge_daemons(struct world *w, const struct outage *o, double *ret_cpu,
                           double *ret_lines)
 {
@@ -150,7 +152,7 @@ static void take_away(struct world *w, struct outage *o)
     }
 }
 
-/* False: PostgreSQL gave no answer. */
+/* Returns false if PostgreSQL did not answer. */
 static bool read_clock(struct world *w, struct outage *o)
 {
     PGresult *r = NULL;
@@ -173,7 +175,8 @@ static void wait_back(struct world *w, struct outage *o)
     tell(w, o, "ok");
 }
 
-/* Until a job that was put in after the return has been claimed: the whole way works. Yields µs. */
+/* Waits until a job that was inserted after the return has been claimed, which proves that the
+ * whole way works. Returns µs. */
 static int64_t wait_claimed(struct world *w, const struct outage *o)
 {
     int64_t claimed = 0;

@@ -41,7 +41,7 @@ static size_t write_request(char *request, size_t size, const char *const *words
     return len > 0 && (size_t)len < size ? (size_t)len : 0;
 }
 
-/* One line of the reply, without its end. */
+/* Reads one line of the reply, without its end. */
 static enum status read_line(int fd, int64_t end_us, char *line, size_t size, struct err *err)
 {
     for (size_t len = 0; len + 1 < size;) {

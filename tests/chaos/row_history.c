@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
-#define EXPORT_US (60 * US_PER_S) /* of tens of thousands of rows, beside other load */
+#define EXPORT_US (60 * US_PER_S) /* for tens of thousands of rows, beside other load */
 
-/* A state of NULL: there is no row on that side of the change. `at` is the clock that faults step,
- * boot_ms CLOCK_BOOTTIME to 10 ms. */
+/* A state that is NULL means that there is no row on that side of the change. `at` is the clock
+ * that faults may step, boot_ms is CLOCK_BOOTTIME to 10 ms. */
 static const char begin_sql[] =
     "CREATE SCHEMA chaos;"
     "CREATE TABLE chaos.event (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
@@ -47,7 +47,7 @@ static const char begin_sql[] =
     "CREATE TRIGGER chaos_note AFTER INSERT OR UPDATE OR DELETE ON claimd.job_history"
     " FOR EACH ROW EXECUTE FUNCTION chaos.note();";
 
-/* The time from a change to its commit is the same by either clock. */
+/* The time from a change to its commit is the same by both clocks. */
 static const char events_sql[] =
     "SELECT row_to_json(e)::text FROM (SELECT e.*, e.boot_ms + (1000 * extract(epoch FROM"
     " pg_xact_commit_timestamp((e.xid & 4294967295)::text::xid) - e.at))::bigint AS commit_ms"

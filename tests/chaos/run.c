@@ -20,17 +20,17 @@
 #define WARM_US (90 * US_PER_S)
 #define PROGRESS_US (15 * US_PER_S)
 
-/* Of a drawn world's storm, so much is without faults: there L9 is judged. */
+/* Percentage of a drawn world's storm that is without faults: L9 is judged there. */
 #define QUIET_PERCENT 60
 
 struct run {
     const struct options *options;
-    struct drawn drawn; /* if options->world says so */
+    struct drawn drawn; /* if options->world is set */
     struct options drawn_options;
-    struct world_plan plan; /* of that */
+    struct world_plan plan; /* plan of the drawn world */
     char env[DRAWN_WORKERS_MAX][2][DRAWN_ENV_MAX];
     struct world world;
-    struct nemeses nemeses; /* none in a run of outages */
+    struct nemeses nemeses; /* empty in a run of outages */
     pid_t load;
     struct calm calm;
     bool is_interrupted;
@@ -44,7 +44,7 @@ static const struct world_plan plan = {
 static const struct world_plugin kinds_plugin = {.folder = "plugins",
                                                  .path = CHAOS_PLUGIN_DIR "/chaos_kinds.so"};
 
-/* With --programs: what their handler files name. */
+/* With --programs: the files that their handler files name. */
 static const struct world_plugin program_files[] = {{.folder = "programs", .path = CHAOS_PROGRAM},
                                                     {.folder = "programs", .path = CHAOS_SDK}};
 
@@ -56,7 +56,7 @@ static void on_int(int number)
     is_interrupted = 1;
 }
 
-/* The usual world's, or the drawn one's. */
+/* Returns the limits of the usual world, or of the drawn one. */
 static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_rates)
 {
     if (r->options->world > 0) {
@@ -73,7 +73,7 @@ static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_ra
     *ret_rates = json_object();
 }
 
-/* run.json: what a checker must know of the world. */
+/* Writes run.json, the settings that a checker must know. */
 static enum status write_settings(struct run *r, struct err *err)
 {
     char path[SERVER_PATH_MAX + 64];
@@ -104,7 +104,7 @@ static enum status write_settings(struct run *r, struct err *err)
     return rc == 0 ? STATUS_OK : err_fail(err, STATUS_UNAVAILABLE, "write %s", path);
 }
 
-/* Until all daemons are there and the quarantine of masters that have just been started is over: a
+/* Waits until all daemons are registered and the quarantine of freshly started masters is over: a
  * lock node with an empty memory has no vote (INTERFACES rule 1). */
 static enum status warm_up(struct run *r, struct err *err)
 {
@@ -164,7 +164,7 @@ static void storm(struct run *r)
     world_heal(&r->world);
 }
 
-/* Yields when the last fault was healed. */
+/* Runs the faults; returns when the last one was healed. */
 static int64_t strike(struct run *r)
 {
     int64_t last_us = 0;
@@ -172,12 +172,12 @@ static int64_t strike(struct run *r)
         outages_run(&r->world, r->nemeses.counts, &last_us);
     } else {
         storm(r);
-        last_us = r->nemeses.last_us; /* 0: nothing struck */
+        last_us = r->nemeses.last_us; /* 0: no fault struck */
     }
     return last_us > 0 ? last_us : clock_boot_us();
 }
 
-/* Its queues, workers and kinds in place of the usual world's. */
+/* Draws queues, workers and kinds in place of those of the usual world. */
 static void draw_world(struct run *r)
 {
     struct drawn *d = &r->drawn;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run: the world is made, a storm of faults and load goes over it, all is healed, the backlog
- * must drain, the daemons must end; then the verdict. */
+ * One run: the world is made, a storm of faults and load passes over it, all faults are healed, the
+ * backlog must drain, and the daemons must end; then the verdict. */
 #ifndef CLAIMD_TESTS_CHAOS_RUN_H
 #define CLAIMD_TESTS_CHAOS_RUN_H
 
 #include "chaos/options.h"
 
-/* Prints the last line; the exit code. */
+/* Print the last line and return the exit code. */
 int run_storm(const struct options *options);
 int run_replay(const struct options *options);
 

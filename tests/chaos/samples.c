@@ -10,8 +10,9 @@
 #include <stdio.h>
 
 #define EVERY_US US_PER_S
-#define STEP_US (5 * US_PER_MS)     /* more than a clock that is slewed moves between two looks */
-#define AT_ONCE_US (US_PER_MS / 10) /* two clocks that were read within it were not interrupted */
+#define STEP_US (5 * US_PER_MS) /* more than a slewed clock moves between two looks */
+/* Two clocks read within this time were read without interruption. */
+#define AT_ONCE_US (US_PER_MS / 10)
 
 enum status samples_open(struct samples *s, const struct folder *f, struct err *err)
 {
@@ -39,7 +40,7 @@ static int64_t descriptors(pid_t pid)
     return count;
 }
 
-/* How long its first thread has waited for a CPU. */
+/* Returns how long its first thread has waited for a CPU. */
 static int64_t cpu_wait_ns(pid_t pid)
 {
     char path[64];
@@ -70,8 +71,8 @@ static void sample(struct samples *s, const struct host *h)
     }
 }
 
-/* Keys in Redis end by the host's wall clock. If that is stepped, which is not this kit's doing,
- * they end early or late: the checker has to know. The step lies behind the last look. */
+/* Keys in Redis expire by the host's wall clock. If that is stepped, which this kit never does,
+ * they expire early or late, so the checker must know. The step happened after the last look. */
 static void watch_host_clock(struct samples *s, struct world *w)
 {
     int64_t before_us = clock_boot_us();

@@ -34,7 +34,7 @@ bool session_is_open(const struct session *s)
     return s->conn != NULL;
 }
 
-/* False: the deadline passed. */
+/* Returns false if the deadline has passed. */
 static bool wait_fd(const struct session *s, short events, int64_t end_us)
 {
     int64_t left_ms = (end_us - clock_boot_us() + US_PER_MS - 1) / US_PER_MS;
@@ -73,7 +73,7 @@ enum status session_open(struct session *s, struct err *err)
     return STATUS_OK;
 }
 
-/* The last result of a statement; NULL: the deadline passed. */
+/* Returns the last result of a statement; NULL: the deadline has passed. */
 static PGresult *take_result(struct session *s)
 {
     int64_t end_us = clock_boot_us() + s->timeout_us;
@@ -99,7 +99,7 @@ static PGresult *take_result(struct session *s)
 
 static enum status judge(struct session *s, const char *sql, PGresult *r, struct err *err)
 {
-    ExecStatusType status = PQresultStatus(r); /* of NULL: PGRES_FATAL_ERROR */
+    ExecStatusType status = PQresultStatus(r); /* PGRES_FATAL_ERROR for NULL */
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
         return STATUS_OK;
     }

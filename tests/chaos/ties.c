@@ -3,15 +3,15 @@
 
 #include <stdio.h>
 
-#define FIRST_N 1000000000 /* of the books: the other part of the load counts from 1 */
+#define FIRST_N 1000000000 /* in the books; the other part of the load counts from 1 */
 #define TICKS_EACH 5
 #define JOBS_MAX 6
 #define TEXT_MAX 24
 
-/* Jobs that are to be put in by one statement. */
+/* Jobs to insert with one statement. */
 struct group {
     const char *tie;
-    json_t *jobs; /* as enqueue_many() takes them */
+    json_t *jobs; /* in the form of enqueue_many() */
     struct {
         int64_t n;
         const char *kind;
@@ -54,7 +54,7 @@ void ties_init(struct ties *t, const struct world *w, struct journal *acked, str
 
 /* ---- new jobs ---- */
 
-/* The args of a job are its first object; what ties it to others is added by the caller. */
+/* Draws a job with its args; the caller adds what ties it to others. */
 static json_t *draw(struct ties *t, struct group *g)
 {
     static const struct {
@@ -96,8 +96,8 @@ static int64_t draw_known(struct ties *t)
     return count == 0 ? 0 : t->recent[rand_below(&t->rand, (int64_t)count)];
 }
 
-/* What was refused is not there; else one line for each job. `ids`: with one row for each, from
- * `first` on. */
+/* Records the group, with one line per job; jobs that were refused do not exist. `ids` has one row
+ * per job, from `first` on. */
 static void note_group(struct ties *t, const struct group *g, enum status st, const PGresult *ids,
                        int first, const struct err *why)
 {
@@ -139,7 +139,7 @@ static void put_group(struct ties *t, struct group *g)
     json_decref(g->jobs);
 }
 
-/* A customer's, or one that others have as their first key. */
+/* Adds a customer's key, or one that other jobs have as their first key. */
 static void put_second(struct ties *t, json_t *job)
 {
     int64_t n = rand_below(&t->rand, TIES_CUSTOMERS + 1);
@@ -177,7 +177,7 @@ static void put_limited(struct ties *t)
     put_group(t, &g);
 }
 
-/* Who finds the key taken stores nothing. */
+/* An insert that finds the key taken stores nothing. */
 static void put_unique(struct ties *t)
 {
     struct err why = {0};
@@ -234,7 +234,7 @@ static void note_batch(struct ties *t, const PGresult *r, int64_t follow_n)
                                       "jobs", ids, "follow_n", (json_int_t)follow_n));
 }
 
-/* Nobody is told the id of its follow-up, so that counts as one whose insert was not answered. */
+/* The id of the follow-up is not returned, so it is recorded like an insert without an answer. */
 static void put_batch(struct ties *t)
 {
     struct err why = {0};
@@ -267,7 +267,7 @@ static void put_batch(struct ties *t)
     json_decref(g.jobs);
 }
 
-/* ---- what is done to them ---- */
+/* ---- acts on these jobs ---- */
 
 static const char *phase_of(enum status st, const PGresult *r)
 {
@@ -284,7 +284,7 @@ static void note_change(struct ties *t, const char *op, int64_t id, const char *
                             strcmp(what, "args") == 0 ? (json_int_t)t->next_v : (json_int_t)0));
 }
 
-/* Of the args; every fourth time of what limits it. */
+/* Edits the args, or in every fourth case a key or the queue. */
 static void edit(struct ties *t)
 {
     static const char *const patches[] = {
@@ -325,7 +325,7 @@ static void cancel(struct ties *t)
     PQclear(r);
 }
 
-/* One of those that have failed for good, whoever put it in. */
+/* Retries a job that has failed permanently, whichever part of the load inserted it. */
 static void retry(struct ties *t)
 {
     struct err why = {0};

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# told.sh PROGRAM DOCUMENT: the document's table of faults is what the program lists.
+# told.sh PROGRAM DOCUMENT: checks that the document's table of faults is what the program lists.
 set -eu
 listed=$("$1" --list | sed 's/ .*//')
 # shellcheck disable=SC2016  # backticks of the document

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <uthash.h>
 
-#define TOLD_MAX 20 /* violations that are printed */
+#define TOLD_MAX 20 /* violations to print */
 #define TIMELINES_MAX 3
 #define STATE_MAX 16
 #define WINDOWS_MAX 32
 
-/* One attempt of a job, as its handler told it. */
+/* One attempt of a job, as recorded by its handler. */
 struct run {
     struct run *next;
     int64_t fence;
@@ -24,7 +24,7 @@ struct run {
     bool wants_again; /* its handler asked for a retry */
 };
 
-/* One job that somebody put in. */
+/* One inserted job. */
 struct entry {
     int64_t n;
     int64_t job; /* 0 = unknown */
@@ -33,7 +33,7 @@ struct entry {
     bool is_acked;
     bool may_be_lost;
     bool is_cancelled;
-    bool is_free; /* a change of unknown outcome: it may end as anything */
+    bool is_free; /* a change with an unknown outcome: it may end in any state */
     bool is_deleted;
     int rows; /* in the final table */
     char state[STATE_MAX];
@@ -45,7 +45,7 @@ struct entry {
     UT_hash_handle by_job;
 };
 
-/* From when on, and until when, an acknowledged commit may be lost with its primary (G1). */
+/* A time in which an acknowledged commit may be lost with its primary (G1). */
 struct window {
     int64_t from_ns;
     int64_t to_ns;
@@ -134,8 +134,8 @@ static struct entry *entry_of_job(struct books *b, int64_t job)
     return e;
 }
 
-/* What is said of this id from now on is about this entry: an earlier one was lost with its primary
- * (G1), and its id was given out again. */
+/* From now on this id means this entry: an earlier job was lost with its primary (G1), and its id
+ * was given out again. */
 static void name_job(struct books *b, struct entry *e)
 {
     struct entry *lost = entry_of_job(b, e->job);
@@ -292,7 +292,7 @@ static void judge_overlaps(struct books *b, const struct entry *e)
 
 static void judge_runs(struct books *b, const struct entry *e)
 {
-    int last_starts = 0; /* without those after which it could start again */
+    int last_starts = 0; /* without runs after which it may start again */
     bool has_effect = false;
     for (const struct run *r = e->runs; r != NULL; r = r->next) {
         last_starts += r->wants_again ? 0 : r->starts;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fast verdict over the folder of a run: what went in came out, once, as what it should. The
- * checkers of claimd-chaos-check know more; this one needs nothing but the books of the load, the
- * handlers' ledger and the final table. */
+ * The fast verdict on the folder of a run: every job that went in came out once, with the expected
+ * result. The checkers of claimd-chaos-check find more; this one needs only the books of the load,
+ * the handlers' ledger and the final table. */
 #ifndef CLAIMD_TESTS_CHAOS_VERDICT_H
 #define CLAIMD_TESTS_CHAOS_VERDICT_H
 
@@ -11,16 +11,16 @@
 struct verdict {
     int64_t acked; /* jobs whose insert was acknowledged */
     int64_t unknown;
-    int64_t found_unknown; /* of those: in the table */
+    int64_t found_unknown; /* those of `unknown` that are in the table */
     int64_t completed;
     int64_t discarded;
     int64_t cancelled;
-    int64_t starts;   /* of handlers */
-    int64_t overlaps; /* two attempts of a job that both came to their end ran at once */
+    int64_t starts;   /* starts of handlers */
+    int64_t overlaps; /* times that two attempts of a job that both ended ran at once */
     int64_t violations;
 };
 
-/* Prints each violation with what is known of its job (the first few). */
+/* Prints the first violations, with everything known about their jobs. */
 enum status verdict_judge(const struct folder *f, struct verdict *ret, struct err *err) MUST_USE;
 
 #endif

@@ -20,7 +20,7 @@
 #define WORDS_MAX 8
 #define TURN_MS 20
 #define STATEMENT_US (5 * US_PER_S)
-#define RETRY_US (200 * US_PER_MS) /* of a server that did not start */
+#define RETRY_US (200 * US_PER_MS) /* for a server that failed to start */
 #define DRAIN_MS 6000
 
 int64_t world_scaled(const struct world *w, int64_t us)
@@ -156,7 +156,7 @@ enum status world_write_config(struct world *w, struct err *err)
 
 /* ---- servers ---- */
 
-/* Variables for a server; NULL: none. */
+/* Returns the variables for a server; NULL: none. */
 static const char *const *env_of(const struct world *w, size_t server)
 {
     return w->plan->is_bare ? NULL : w->env[server];
@@ -183,7 +183,7 @@ void world_set_clock(struct world *w, size_t server, int64_t offset_us)
     (void)n;
 }
 
-/* For the history of rows; a standby copies it. */
+/* Turns on commit timestamps for the history of rows; a standby copies the setting. */
 static enum status date_commits(struct pg_server *pg, struct err *err)
 {
     enum status st =
@@ -264,8 +264,8 @@ static enum status make_link(struct world *w, size_t server, struct err *err)
     return link_proxy_add(w->net, here, there, err);
 }
 
-/* Each server is reached through a socket of the proxy; PostgreSQL at one of two seats, as after a
- * failover. */
+/* Each server is reached through a socket of the proxy; PostgreSQL through one of two seats,
+ * because of failovers. */
 static enum status make_net(struct world *w, struct err *err)
 {
     char dir[PATH_SIZE];
@@ -329,7 +329,7 @@ static enum status migrate(struct world *w, struct err *err)
     return STATUS_OK;
 }
 
-/* Daemons have the least rights that they need (inv.P1). */
+/* Daemons have the least privileges that they need (inv.P1). */
 static enum status make_logins(struct world *w, struct err *err)
 {
     return session_do(&w->sql, err,
@@ -410,7 +410,7 @@ enum status world_open(struct world *w, const struct options *options,
     return STATUS_OK;
 }
 
-/* ---- what happens meanwhile ---- */
+/* ---- events during the run ---- */
 
 static void tick_redis(struct world *w, size_t i, int64_t now_us)
 {

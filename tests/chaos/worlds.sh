@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# worlds.sh BIN COUNT FIRST [OPTION…]: COUNT drawn worlds from number FIRST on, one after the other, with these options of
-# claimd-chaos. Prints the last line of each; of one that fails, all that it said. Exit 1: one did.
+# worlds.sh BIN COUNT FIRST [OPTION…]: runs COUNT drawn worlds from number FIRST on, one after the other, with
+# these options of claimd-chaos. Prints the last line of each; for one that fails, its whole output. Exit 1: one
+# failed.
 set -eu
 bin=$1
 count=$2

@@ -12,10 +12,10 @@
 
 struct visit {
     int64_t enter_us;
-    int64_t end_us; /* it left, or its lease was over */
+    int64_t end_us; /* when it left, or when its lease expired */
     int64_t value;
     size_t contender;
-    bool is_left; /* in time */
+    bool is_left; /* before its deadline */
 };
 
 static struct visit *visits;
@@ -100,7 +100,7 @@ void contest_pause(const struct contest *c, int64_t us)
     (void)WAIT_UNTIL(clock_boot_us() >= until_us || contest_is_over(c), us);
 }
 
-/* ---- what happened ---- */
+/* ---- results ---- */
 
 static void take_line(struct contest_result *ret, size_t contender, const char *line)
 {
@@ -128,7 +128,7 @@ static void take_line(struct contest_result *ret, size_t contender, const char *
         ret->all_sections++;
     } else {
         ret->late++;
-        ret->cut_short--; /* the enter without a leave in time */
+        ret->cut_short--; /* takes back the count of its enter line */
     }
 }
 
@@ -207,7 +207,8 @@ static void check_result(const struct contest *c, const struct contest_result *r
     ck_assert_uint_eq(r->overlaps, 0);
     ck_assert_uint_eq(r->violations, 0);
     ck_assert_uint_eq(r->repeated, 0);
-    /* What was cut short may have counted, or not. A late one says itself that it was not alone. */
+    /* A section that was cut short may have been counted or not. A late contender reports itself if
+     * it was not alone. */
     ck_assert_int_ge(r->counter + (int64_t)r->late, (int64_t)r->all_sections);
     ck_assert_int_le(r->counter, (int64_t)(r->all_sections + r->cut_short + r->late));
 }

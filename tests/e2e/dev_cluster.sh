@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# Read by scripts that run `claimctl dev`: a folder $tmp, which is gone when the script ends, as is the cluster, whose pid is
-# $cluster and whose log $tmp/dev.log. `$tmp/job` is the job that was looked at last.
+# Sourced by scripts that run `claimctl dev`. Makes a folder $tmp, and at the end of the script removes it and
+# stops the cluster, whose pid is $cluster and whose log is $tmp/dev.log. `$tmp/job` has the last job that was
+# shown.
 tmp=$(mktemp -d)
 cluster=
 stop_cluster() {
@@ -12,7 +13,7 @@ stop_cluster() {
 trap stop_cluster EXIT
 chmod 755 "$tmp"
 
-# until_true SECONDS COMMAND…
+# until_true SECONDS COMMAND…: repeats the command until it succeeds
 until_true() {
     end=$(($(date +%s) + $1))
     shift
@@ -26,7 +27,7 @@ until_true() {
     done
 }
 
-# Its end must be a good one.
+# Ends the cluster, whose exit code must be 0.
 end_cluster() {
     kill "$cluster"
     wait "$cluster" || { cat "$tmp/dev.log"; exit 1; }

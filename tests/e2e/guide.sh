@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide, as they stand and in their order, on a private
-# cluster whose database is `app`, with what `claimctl dev --env` sets: blocks of sh, sql, c and python (Debian's
-# python3-psycopg). A block of text says what the one before it prints: its lines must be among the output, in whatever place.
+# guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide, unchanged and in their order, on a
+# private cluster whose database is `app`, with the variables that `claimctl dev --env` prints: blocks of sh, sql,
+# c and python (Debian's python3-psycopg). A block of text shows the output of the block before it: each of its
+# lines must be somewhere in that output.
 set -eu
 source_dir=$1
 bin_dir=$2

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guide_first_job.sh SOURCE_DIR BIN_DIR: docs/guide/first-job.md, block by block, as a reader pastes it: those of sh into one shell
-# that keeps what it was told; those of sql into the psql that the line before says; c and python into the file that the line
-# before names. A block of text says what the one before prints: its lines must be among the output. Nothing else is set: not
-# PATH, not the connection. Three things are not as for the reader: the clone's ./dev neither installs nor builds, its cluster has a
-# folder of its own, and packages are not installed, but are among those that the real ./dev installs for tests.
+# guide_first_job.sh SOURCE_DIR BIN_DIR: runs docs/guide/first-job.md block by block, as a reader pastes it:
+# blocks of sh in one shell that keeps its state; blocks of sql in the psql that the line before names; c and
+# python into the file that the line before names. A block of text shows the output of the block before it: each
+# of its lines must be in that output. Nothing else is set: neither PATH nor the connection. Three things differ
+# from a reader's machine: the clone's ./dev neither installs nor builds; its cluster has a folder of its own; and
+# packages are not installed, but must be among those that the real ./dev installs for tests.
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -31,7 +32,7 @@ if ! /usr/bin/python3 -c 'import psycopg' 2>/dev/null; then
     exit 1
 fi
 
-# A reader's shell knows nothing of claimd and of PostgreSQL.
+# A reader's shell has no variables of claimd and PostgreSQL.
 for name in $(env | sed -n 's/^\(\(CLAIMD_\|PG\)[A-Z0-9_]*\|DATABASE\)=.*/\1/p'); do
     unset "$name"
 done
@@ -50,8 +51,8 @@ exec "$bin_dir/claimctl" "\$@" --dir "$tmp/dev"
 END
 chmod 755 "$tmp/clone/dev"
 
-# Each block: NNN.KIND, the line before it in NNN.before, and what it prints in NNN.out. A block of text that follows none at
-# once is for other machines.
+# Writes each block to NNN.KIND, the line before it to NNN.before, and its expected output to NNN.out. A block of
+# text that does not directly follow a block is for other machines.
 awk -v dir="$tmp/blocks" '
     /^```$/ && file != "" { close(file); file = ""; ended = NR; next }
     /^```(sh|sql|c|python)$/ {
@@ -63,7 +64,7 @@ awk -v dir="$tmp/blocks" '
     file != "" { print >file; next }
     NF > 0 { before = $0 }' "$page"
 
-# in_first_terminal BLOCK: runs until it is ended
+# in_first_terminal BLOCK: runs the block in the background, until the cluster is ended
 in_first_terminal() {
     (cd "$tmp/clone" && exec sh -eu "$1") >"$tmp/dev.log" 2>&1 </dev/null &
     cluster=$!
@@ -78,7 +79,7 @@ in_first_terminal() {
     done
 }
 
-# packages BLOCK: ./dev has them installed before tests
+# packages BLOCK: checks that ./dev installs these packages before tests
 packages() {
     installed=" $(sed -n "/^packages='/,/'\$/p; /^test_packages='/p" "$source_dir/dev" | tr "='\n" '   ') "
     while read -r program command yes packages; do
@@ -89,7 +90,7 @@ packages() {
     done <"$1"
 }
 
-# The second terminal: a script that is made of the blocks, each with its output in a file.
+# The second terminal: a script made of the blocks, which writes the output of each to a file.
 second=$tmp/second.sh
 {
     echo 'set -u'

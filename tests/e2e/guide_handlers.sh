@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guide_handlers.sh SOURCE_DIR BIN_DIR: the example of docs/guide/handlers.md, as it is written there: it compiles without a
-# warning against the SDK alone, and its jobs end as the page says.
+# guide_handlers.sh SOURCE_DIR BIN_DIR: checks that the example of docs/guide/handlers.md, unchanged, compiles
+# without a warning against the SDK alone, and that its jobs end as the page describes.
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -18,11 +18,11 @@ cluster=$!
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 eval "$(sed -n '/^  eval /p' "$tmp/dev.log")"
 
-# shows ID TEXT: does `jobs show` have it?
+# shows ID TEXT: true if `jobs show` prints the text
 shows() {
     "$bin_dir/claimctl" jobs show "$1" >"$tmp/job" && grep -q -e "$2" "$tmp/job"
 }
-# ends ARGS STATE TEXT: a job with these args comes into the state, and TEXT is shown of it.
+# ends ARGS STATE TEXT: checks that a job with these args reaches the state, and that TEXT is shown for it
 ends() {
     id=$("$bin_dir/claimctl" enqueue ship --args "$1")
     until_true 120 shows "$id" "$2"

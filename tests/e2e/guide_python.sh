@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# guide_python.sh SOURCE_DIR BIN_DIR: docs/guide/python.md as it is written there. Its commands make a project, whose job ends
-# as the page says; its program, put in that one's place, is served by a worker, its handler file is the one that was made, and
-# the other blocks run (the last one with Debian's python3-psycopg and python3-psycopg2).
+# guide_python.sh SOURCE_DIR BIN_DIR: runs docs/guide/python.md unchanged. Its commands make a project, whose job
+# ends as the page describes; its program, put in place of the project's, is served by a worker; its handler file
+# equals the generated one; and the other blocks run (the last one with Debian's python3-psycopg and
+# python3-psycopg2).
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -20,7 +21,7 @@ awk -v dir="$tmp/blocks" '
     /^```(sh|python|json)$/ { type = substr($0, 4); file = sprintf("%s/%d.%s", dir, ++n[type], type); next }
     file != "" { print >file }' "$source_dir/docs/guide/python.md"
 
-# command N: the N-th line for a shell
+# command N: prints the N-th line for a shell
 command() {
     sed 's,\./dev claimctl,claimctl,' "$tmp/blocks/$1.sh"
 }
@@ -31,7 +32,7 @@ cluster=$!
 
 until_true 120 grep -q 'In another terminal' "$tmp/dev.log"
 
-# shows ID TEXT: does `jobs show` have it?
+# shows ID TEXT: true if `jobs show` prints the text
 shows() {
     claimctl jobs show "$1" >"$tmp/job" && grep -q -e "$2" "$tmp/job"
 }
@@ -40,7 +41,7 @@ until_true 120 shows "$(cat "$tmp/id")" 'counted": 3'
 
 cp "$tmp/blocks/1.python" thumbnail/handler.py
 kill -HUP "$(pgrep -P "$cluster" claimd-worker)"
-# A process of the old program may have it first.
+# A process of the old program may still get the job first.
 is_new_one() {
     id=$(eval "$(command 4)")
     until_true 120 shows "$id" 'completed\|discarded'
@@ -55,7 +56,7 @@ PYTHONPATH=$tmp/sdk python3 "$tmp/blocks/2.python"
 results() {
     claimctl jobs list --state completed --columns id,result | grep -qF "$1"
 }
-# by MODULE: the block that makes a job, and one with options of many types, by psycopg or psycopg2
+# by MODULE: runs the block that makes a job, and one with options of many types, by psycopg or psycopg2
 by() {
     if ! /usr/bin/python3 -c "import $1" 2>/dev/null; then
         echo "SKIPPED: /usr/bin/python3 has no module $1 (package python3-$1)"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# handler_new.sh BIN_DIR: claimctl handler new makes a project of each language; its own test passes, a worker serves it, and
-# what is refused leaves nothing behind.
+# handler_new.sh BIN_DIR: checks that `claimctl handler new` makes a project in each language, that the project's
+# own test passes, that a worker serves it, and that a refused request leaves nothing behind.
 set -eu
 bin_dir=$1
 PATH=$bin_dir:$PATH
@@ -18,8 +18,8 @@ fail() {
     exit 1
 }
 
-# ---- what is refused ----
-# refused CODE TEXT WORDS…
+# ---- refusals ----
+# refused CODE TEXT WORDS…: checks that these words are refused
 refused() {
     wanted=$1
     text=$2
@@ -45,7 +45,7 @@ mkdir "$tmp/{braces}"
 [ "$(ls -A)" = taken ] || fail "something was left: $(ls -A)"
 [ -z "$(ls -A "$tmp/{braces}")" ] || fail "something was left: $(ls -A "$tmp/{braces}")"
 
-# ---- what is made ----
+# ---- projects ----
 for language in c python sh; do
     claimctl handler new "my_$language" --lang "$language"
     "./my_$language/test" >"$tmp/out" 2>&1 || fail "$language: $(cat "$tmp/out")"
@@ -54,7 +54,7 @@ for language in c python sh; do
     grep -q "jobs of kind \`my_$language\`" "my_$language/README.md" || fail "its README.md has not its name"
     ! grep -rq '@[A-Z]*@' "my_$language" || fail "something was not filled in: $(grep -r '@[A-Z]*@' "my_$language")"
 done
-# A test that passes whatever the handler does would be none.
+# A test that passes whatever the handler does would be useless.
 sed 's/"counted": count/"counted": 2/' my_python/handler.py >"$tmp/out"
 cp my_python/handler.py "$tmp/handler.py"
 cp "$tmp/out" my_python/handler.py

@@ -43,11 +43,13 @@ void operator_write(const struct fleet *f, const char *name, const char *text, m
     ck_assert_int_eq(chmod(path, mode), 0);
 }
 
-/* Programs that are to find no PostgreSQL give up soon; commands of a busy machine find theirs. */
+/* Programs that are to find no PostgreSQL give up soon; other commands wait long enough even on a
+ * busy machine. */
 #define REFUSED "CLAIMD_POSTGRES_TIMEOUT_MS=800"
 #define PATIENT "CLAIMD_POSTGRES_TIMEOUT_MS=30000"
 
-/* The variables of the case, then those that every program needs: the first of a name counts. */
+/* Puts the variables of the case first, then those that every program needs: the first one of a
+ * name wins. */
 static void make_env(const struct fleet *f, const char *env, const char *timeout, struct call *call)
 {
     static const char common[] = "CLAIMD_WORKER_STATE_DIR=@/state-operator\n"
@@ -96,7 +98,8 @@ static int run(const struct call *call, struct buf *out)
     int code = -1;
     ck_assert_msg(program_run(call->argv, call->env, END_US, out, &code, &err) == STATUS_OK,
                   "%s: %s", err.msg, out->len > 0 ? buf_at(out) : "");
-    ck_assert_int_eq(buf_append_text(out, "", &err), STATUS_OK); /* ends with a NUL even if empty */
+    /* Adds a NUL even if it is empty. */
+    ck_assert_int_eq(buf_append_text(out, "", &err), STATUS_OK);
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The programs as an operator starts them by hand, in a fleet's directory: with a configuration, a
- * few variables, and all that they print at hand. A failing step fails the test. */
+ * Runs the programs as an operator does by hand, in a fleet's directory: with a configuration and a
+ * few variables, and with all their output available. A failing step fails the test. */
 #ifndef CLAIMD_TESTS_E2E_OPERATOR_H
 #define CLAIMD_TESTS_E2E_OPERATOR_H
 
@@ -16,19 +16,19 @@
 enum program { WORKER, SCHEDULER, CTL, PROGRAMS };
 extern const char *const program_names[PROGRAMS];
 
-/* @ becomes the fleet's directory. */
+/* Replaces @ with the fleet's directory. */
 void operator_expand(const struct fleet *f, const char *text, char ret_text[OPERATOR_TEXT_SIZE]);
-/* A file of the fleet's directory; @ in the text stays. */
+/* Writes a file of the fleet's directory; keeps @ in the text. */
 void operator_write(const struct fleet *f, const char *name, const char *text, mode_t mode);
 
-/* Runs it to its end and returns the exit code. `config`: a file of the fleet's directory. `env`:
- * variables, parted by line feeds, with @ as above. claimctl is asked for `stats`. */
+/* Runs the program to its end and returns its exit code. `config`: a file of the fleet's directory.
+ * `env`: variables, separated by line feeds, with @ as above. claimctl runs `stats`. */
 int operator_run(const struct fleet *f, enum program p, const char *config, const char *env,
                  struct buf *out);
-/* claimctl with these words, parted by single spaces. */
+/* Runs claimctl with these words, separated by single spaces. */
 int operator_ctl(const struct fleet *f, const char *config, const char *env, const char *words,
                  struct buf *out);
-/* A daemon that goes on, its output in `log`. */
+/* Starts a daemon that keeps running, with its output in `log`. */
 pid_t operator_start(const struct fleet *f, enum program p, const char *config, const char *env,
                      const char *log);
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# readme.sh SOURCE_DIR BIN_DIR: what the README shows, as it is written there: the handler compiles without a warning
-# against the SDK alone, a private cluster loads it, and a job's result is seen.
+# readme.sh SOURCE_DIR BIN_DIR: runs the examples of the README unchanged: the handler compiles without a warning
+# against the SDK alone, a private cluster loads it, and the result of a job is shown.
 set -eu
 source_dir=$1
 bin_dir=$2

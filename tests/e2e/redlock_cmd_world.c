@@ -96,7 +96,7 @@ pid_t world_pid(const char *file)
     return (pid_t)pid;
 }
 
-/* Whoever's child it is; a zombie has ended. */
+/* True if the process runs, even if it is not our child; a zombie has ended. */
 bool world_runs(pid_t pid)
 {
     char path[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs the pieces of redlock/README.md, one after the other; test_redlock_readme.sh makes a
- * function snippet_N() of the page's Nth piece, and knows what they are to print. */
+ * Runs the pieces of redlock/README.md, one after the other. test_redlock_readme.sh makes a
+ * function snippet_N() of the page's Nth piece, and checks their output. */
 #include <pthread.h>
 #include <redlock.h>
 #include <semaphore.h>
@@ -46,7 +46,7 @@ static void delete_leader(const char *path)
     (void)close(fd);
 }
 
-/* The leader would work for ever, if nobody took its lock away. */
+/* The leader would work forever if its lock were not taken away. */
 void work(void)
 {
     works++;
@@ -64,7 +64,7 @@ static void *run_thread(void *owner)
     return NULL;
 }
 
-/* Later is at once for the piece "cancel", and never for any other. */
+/* For the piece "cancel", calls at once; for any other, never. */
 void start_thread_that_later_calls(void call(struct redlock_owner *), struct redlock_owner *owner)
 {
     pthread_t thread;
@@ -82,7 +82,7 @@ static struct redlock_client *open_client(void)
 {
     struct redlock_report report = {0};
     struct redlock_client *ret = NULL;
-    const struct redlock_options options = {.ttl_ms = 2000, /* the leader soon hears of its loss */
+    const struct redlock_options options = {.ttl_ms = 2000, /* the leader soon notices its loss */
                                             .ttl_max_ms = 30000,
                                             .node_timeout_ms = 200,
                                             .trust_fresh = true};
@@ -100,7 +100,7 @@ static void begin(const char *name)
     (void)sem_init(&worked, 0, 0);
 }
 
-/* Ends when the lock was released. */
+/* Ends when the lock has been released. */
 static enum redlock_result run_start(struct redlock_client *other)
 {
     struct redlock_lock *lock = NULL;
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     run("each", snippet_7);
     run("owner", snippet_8);
     if (redlock_lock_for(other, "account:7", 5000, &lock) != REDLOCK_OK) {
-        return 3; /* it is to be in the way of the one that is cancelled */
+        return 3; /* this lock must block the one that is cancelled */
     }
     run("cancel", snippet_8);
     (void)redlock_unlock(lock, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Redis answers, and refuses: who is refused waits before it asks again, and goes on when it
- * may. */
+ * Redis answers, but refuses: daemons wait before they ask again, and continue when they are
+ * permitted. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -10,7 +10,7 @@
 
 #define LOOK_US (5 * US_PER_S)
 #define SHARE_MAX 10 /* percent of one CPU */
-#define LINES_MAX 50 /* of trouble, in LOOK_US */
+#define LINES_MAX 50 /* log lines about trouble in LOOK_US */
 #define JOBS 50
 #define MASTERS 5
 
@@ -37,7 +37,7 @@ static void everywhere(const char *command)
     }
 }
 
-/* ---- what Redis may refuse, and the end of it ---- */
+/* ---- what Redis may refuse, and the repair ---- */
 
 static void break_type(void)
 {
@@ -102,7 +102,7 @@ static const struct {
                 {"another password", break_password, mend_password},
                 {"no rights", break_rights, mend_rights}};
 
-/* ---- what a process does meanwhile ---- */
+/* ---- the consumption of a process in the meantime ---- */
 
 static int64_t cpu_us(pid_t pid)
 {

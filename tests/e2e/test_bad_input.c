@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an operator gets wrong, over worker, scheduler and claimctl: one line that names the thing
- * and what is wanted, the exit code of the manual, and nothing half done. */
+ * Mistakes of operators with worker, scheduler and claimctl: each must give one line that names the
+ * cause and the allowed values, the exit code of the manual, and no half-done work. */
 #include "cluster/child.h"
 #include "operator.h"
 #include "support/suite.h"
@@ -13,7 +13,7 @@
 
 static struct fleet f;
 
-/* How many lines say what is wrong: all but the life cycle's. */
+/* Counts the lines about errors: all except those of the life cycle. */
 static int complaints(const char *out)
 {
     static const char *const life[] = {"event=started", "event=stopped", "event=draining",
@@ -31,10 +31,10 @@ static int complaints(const char *out)
     return count;
 }
 
-/* ---- refused before anything is asked of a server ---- */
+/* ---- refused before any server is contacted ---- */
 
 static const struct {
-    const char *config; /* the file's text; NULL = the fleet's */
+    const char *config; /* text of the file; NULL = the fleet's configuration */
     const char *env;
     const char *says;
 } usages[] = {
@@ -71,7 +71,7 @@ START_TEST(bad_configuration_is_one_line_and_exit_2)
     size_t i = (size_t)_i / PROGRAMS;
     autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
     if (geteuid() == 0 && strstr(usages[i].says, "Permission denied") != NULL) {
-        return; /* root reads everything */
+        return; /* root can read everything */
     }
     if (usages[i].config != NULL) {
         operator_write(&f, "bad.json", usages[i].config, 0644);
@@ -105,7 +105,7 @@ START_TEST(a_password_that_everyone_can_read_is_a_warning)
         0);
     ck_assert_ptr_nonnull(strstr(buf_at(&out), "warning: a password file can be read by every"));
     if (geteuid() == 0) {
-        return; /* the programs may run as another user, who can't read it */
+        return; /* the programs may run as another user, who cannot read it */
     }
     ck_assert_int_eq(operator_ctl(&f, "config.json", "CLAIMD_REDIS_PASSWORD_FILE=@/mine",
                                   "config check", &closed),
@@ -143,7 +143,7 @@ START_TEST(a_postgresql_that_cannot_be_used_is_named_and_exit_3)
     autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
     operator_expand(&f, postgres[i].says, says);
     size_t n = 0;
-    for (const char *at = says; *at != '\0'; at++) { /* claimctl's texts are not escaped */
+    for (const char *at = says; *at != '\0'; at++) { /* claimctl does not escape its texts */
         plain[n] = *at;
         n += p == CTL && *at == '\\' ? 0 : 1;
     }
@@ -152,12 +152,12 @@ START_TEST(a_postgresql_that_cannot_be_used_is_named_and_exit_3)
     ck_assert_msg(strstr(buf_at(&out), plain) != NULL, "%s: no \"%s\" in: %s", program_names[p],
                   plain, buf_at(&out));
     ck_assert_msg(code == 3, "%s: exit %d: %s", program_names[p], code, buf_at(&out));
-    ck_assert_msg(complaints(buf_at(&out)) <= 3, /* the second at a distance of 1 s */
+    ck_assert_msg(complaints(buf_at(&out)) <= 3, /* the second one comes after 1 s */
                   "%s", buf_at(&out));
 }
 END_TEST
 
-/* ---- what only a daemon asks for ---- */
+/* ---- settings that only a daemon checks ---- */
 
 static const struct {
     enum program program;
@@ -211,9 +211,9 @@ START_TEST(a_schema_of_another_version_is_exit_5_for_all)
 }
 END_TEST
 
-/* ---- what a daemon goes on without, and says so ---- */
+/* ---- trouble that a daemon survives and logs ---- */
 
-/* Redis may come: a worker waits for it, but names each node once and what is wrong with it. */
+/* Redis may become available: a worker waits for it, but names each node once with the reason. */
 static const struct {
     const char *env;
     const char *says;
@@ -245,7 +245,7 @@ START_TEST(what_may_still_come_is_named_once_and_waited_for)
     operator_expand(&f, waits[_i].says, says);
     (void)snprintf(log, sizeof log, "%s/wait-%d.log", f.dir, _i);
     bool is_other_list = strstr(waits[_i].env, "OTHER_LIST") != NULL;
-    if (is_other_list) { /* no cluster was made with it */
+    if (is_other_list) { /* no cluster was made with this list */
         sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
     }
     pid_t pid = operator_start(&f, WORKER, "config.json", waits[_i].env, log);
@@ -281,7 +281,7 @@ static void setup(void)
     operator_write(&f, "empty", "\n", 0644);
     operator_write(&f, "wrong", "not-the-password\n", 0644);
     operator_write(&f, "unreadable", "secret\n", 0);
-    /* "locked" needs a password; "crowded" has no connection left. */
+    /* "locked" needs a password; "crowded" has no free connection. */
     (void)snprintf(path, sizeof path, "%s/pg/data/pg_hba.conf", f.dir);
     FILE *hba = fopen(path, "w");
     ck_assert_ptr_nonnull(hba);

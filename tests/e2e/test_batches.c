@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits for other jobs goes on by itself: jobs after jobs, a batch's follow-up (feat.B9). */
+ * Jobs that wait for other jobs continue by themselves: jobs after jobs, and a batch's follow-up
+ * (feat.B9). */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -8,7 +9,7 @@
 
 #define CHAIN 60
 #define CHAIN_WITHIN_US \
-    (20 * US_PER_S) /* by the leader's rolls, once a second, it would take 30 to 60 s */
+    (20 * US_PER_S) /* by the leader's roll calls, once a second, it would take 30 to 60 s */
 
 static struct fleet f;
 
@@ -58,12 +59,12 @@ START_TEST(B9_the_follow_up_of_a_batch_runs_once_after_its_last_job)
 }
 END_TEST
 
-/* The handler of `pass` says what it was told of the jobs before it, and its metadata. */
+/* The handler of `pass` returns what it received about the jobs before it, and its metadata. */
 START_TEST(feat_B29_a_workflow_passes_on_what_it_found)
 {
     char text[512];
     sql_run(f.sql, "SELECT claimd.batch_open('w', on_success => '{\"kind\": \"pass\"}')");
-    sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('pass', '{}')) AS id"); /* 2 */
+    sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('pass', '{}')) AS id"); /* job 2 */
     sql_run(f.sql, "SELECT claimd.batch_add(1, claimd.enqueue('pass', '{}', after => '{1,2}'))");
     sql_run(f.sql, "SELECT claimd.batch_close(1)");
     ck_assert(WAIT_UNTIL(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kill -9 of a worker between each two steps of a job's way (docs/guarantees.md, crash points):
- * every job is completed once, and what the dead worker held runs again within 15 s × time_scale,
- * while another worker goes on. */
+ * kill -9 of a worker between any two steps of a job's way (docs/guarantees.md, crash points):
+ * every job is completed once, and the dead worker's jobs run again within 15 s × time_scale, while
+ * another worker continues. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -13,8 +13,8 @@
 #define JOBS 60
 #define SCALE 0.25
 
-/* Rescue ≤ 15 s by default (GUARANTEES G7), scaled; twice that, since two cores serve the whole
- * fleet here. */
+/* The limit for a rescue is 15 s by default (GUARANTEES G7), scaled; this is much more, since two
+ * cores serve the whole fleet here. */
 #define RESCUED_WITHIN_US (60 * US_PER_S)
 
 static const char *const points[] = {"W1=kill", "W2=kill", "W3=kill", "W4=kill",  "W5=kill",
@@ -35,7 +35,7 @@ START_TEST(every_job_completes_once_though_a_worker_dies_at_this_point)
     fleet_start_worker(&f, 1, NULL);
     fleet_wait_finished(&f, JOBS, "completed", RESCUED_WITHIN_US);
     ck_assert_int_ge(fleet_ledger_count(&f, " end"), JOBS);
-    /* Nothing ran without a claim of its own: runs never outnumber the charged attempts. */
+    /* No run started without a claim of its own: runs never outnumber the charged attempts. */
     ck_assert_int_le(fleet_ledger_count(&f, " start"),
                      sql_i64(f.sql, "SELECT sum(attempt) FROM claimd.job_history"));
     ck_assert(WAIT_UNTIL(fleet_lock_keys(&f) == 0, RESCUED_WITHIN_US));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl dev, with the real daemons: a cluster by one command, and nothing left after Ctrl-C. */
+ * claimctl dev with the real daemons: one command starts a cluster, and nothing is left after
+ * Ctrl-C. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cluster/servers.h"
@@ -24,7 +25,7 @@ struct cluster {
     char config[SERVER_PATH_MAX + 40];
     char log[SERVER_PATH_MAX + 32];
     pid_t pid;
-    struct buf out; /* of the last command */
+    struct buf out; /* output of the last command */
 };
 static struct cluster cluster;
 
@@ -65,7 +66,7 @@ static int run(const char *const *words)
 }
 #define claimctl(...) run((const char *const[]){__VA_ARGS__, NULL})
 
-/* How often the last command printed `part`. */
+/* Counts how often the last command printed `part`. */
 static size_t count(const char *part)
 {
     size_t n = 0;
@@ -92,7 +93,7 @@ static void start_cluster(void)
     struct err err = {0};
     const char *const argv[] = {"sh",
                                 "-c",
-                                "exec \"$0\" \"$@\" >&2", /* where the log is */
+                                "exec \"$0\" \"$@\" >&2", /* stderr goes to the log */
                                 cluster.program,
                                 "dev",
                                 "--json",
@@ -119,7 +120,7 @@ static void stop_cluster(int signal)
     ck_assert_msg(st == STATUS_OK, "%s", err.msg);
     cluster.pid = 0;
     ck_assert_int_eq(code, 0);
-    ck_assert_int_eq(claimctl("workers"), 3); /* PostgreSQL is gone as well */
+    ck_assert_int_eq(claimctl("workers"), 3); /* PostgreSQL has ended as well */
 }
 
 static void enqueue_jobs(void)
@@ -200,7 +201,7 @@ START_TEST(a_server_that_ends_is_told_and_the_others_go_on)
     ck_assert_int_eq(program_wait(cluster.pid, LIMIT_US, &code, &err), STATUS_OK);
     cluster.pid = 0;
     ck_assert_int_eq(code, 1);
-    start_cluster(); /* what a crash left in the folder is no obstacle */
+    start_cluster(); /* files left by a crash are no obstacle */
     stop_cluster(SIGINT);
 }
 END_TEST
@@ -264,7 +265,7 @@ static bool is_of_root(json_t *worker)
     return info.st_uid == 0;
 }
 
-/* In a shell that took what --env prints. */
+/* Runs a command in a shell that has evaluated the output of --env. */
 static int shell(const char *command)
 {
     struct err err = {0};
@@ -319,13 +320,13 @@ START_TEST(another_shell_gets_what_it_needs_by_one_line)
     ck_assert_uint_eq(count("1\n"), 1);
     ck_assert_uint_eq(count("dbname=app"), 1);
     ck_assert_int_eq(shell("claimctl dev --env --dir \"$PGHOST\""), 0);
-    ck_assert_uint_eq(count("export PATH="), 0); /* it is there already */
+    ck_assert_uint_eq(count("export PATH="), 0); /* it is in PATH already */
     stop_cluster(SIGINT);
     ck_assert_int_eq(dev_with("--env", NULL), 5);
 }
 END_TEST
 
-/* A checkout below /root is closed to everybody else. */
+/* A checkout below /root is closed to every other user. */
 START_TEST(as_root_no_daemon_and_no_handler_is_root)
 {
     char closed[SERVER_PATH_MAX + 16];
@@ -362,7 +363,8 @@ START_TEST(as_root_no_daemon_and_no_handler_is_root)
     json_decref(root);
     code = shell("psql -XAtc 'SELECT count(*) FROM claimd.jobs' \"$DATABASE\"");
     ck_assert_msg(code == 0, "%s", buf_at(&cluster.out));
-    ck_assert_int_eq(claimctl("enqueue", "noop", "--strict"), 0); /* the plugins are there, too */
+    /* Its plugins are served as well. */
+    ck_assert_int_eq(claimctl("enqueue", "noop", "--strict"), 0);
     stop_cluster(SIGINT);
     const char *const inside[] = {program, "dev", "--dir", closed, NULL};
     buf_reset(&cluster.out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Effects that happen exactly once (guarantee G4, feat.A18): handlers whose transaction completes
- * their job, on real servers, with workers, runners and sessions that are killed meanwhile. */
+ * their job, on real servers, while workers, runners and sessions are killed. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -30,7 +30,7 @@ static void write_service(FILE *file, const char *name)
     (void)fprintf(file, "user=%s\n", name);
 }
 
-/* The services that the plugins connect to, in a home of their own. */
+/* Writes the services that the plugins connect to into a home directory for the test. */
 static void write_services(void)
 {
     char path[SERVER_PATH_MAX + 64];
@@ -87,7 +87,7 @@ static int64_t finished(void)
     return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
 }
 
-/* A worker, a runner with its handler, or the handler's session. */
+/* Kills a worker, a runner with its handler, or the handler's session. */
 static void kill_one(int n)
 {
     switch (n % 3) {
@@ -130,7 +130,7 @@ START_TEST(A18_a_stock_is_never_oversold_and_each_order_takes_once_whatever_is_k
 END_TEST
 
 #define MACHINES 8
-#define FACTS 60 /* of each */
+#define FACTS 60 /* per machine */
 
 START_TEST(A10_what_is_merged_into_one_record_at_once_is_all_there_whatever_is_killed)
 {

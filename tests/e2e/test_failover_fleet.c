@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PostgreSQL fails over under a working fleet (fault.D5): daemons that know both hosts are back in
- * seconds, what the standby has is finished, and what it lacks runs again. Times are real: beats
- * must outlast the failover. */
+ * PostgreSQL fails over under a working fleet (fault.D5): daemons that know both hosts reconnect
+ * within seconds, jobs that the standby has are finished, and the work that it lacks is done again.
+ * Times are real: heartbeats must outlast the failover. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define QUICK_PASSES \
-    "\"scheduler\": {\"full_pass_ms\": 2000}" /* what nobody holds is found by two */
+    "\"scheduler\": {\"full_pass_ms\": 2000}" /* two of them find jobs without a holder */
 #define BACK_US (60 * US_PER_S)
 #define WORKERS 2
 #define JOBS 300
@@ -28,7 +28,7 @@ static struct pg_server standby;
         ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
     } while (0)
 
-static const char *patience; /* of the daemons, a variable */
+static const char *patience; /* a variable for the daemons */
 
 static void launch(size_t i, bool is_worker)
 {
@@ -137,7 +137,8 @@ END_TEST
 START_TEST(D5_what_an_asynchronous_standby_lacks_runs_again_and_nothing_twice_at_its_end)
 {
     enqueue();
-    sql_run(f.sql, "SELECT claimd.pause_queue('default')"); /* else all may end meanwhile */
+    /* Otherwise all jobs may end in the meantime. */
+    sql_run(f.sql, "SELECT claimd.pause_queue('default')");
     OK(pg_standby_catch_up(&standby, &f.pg, &err));
     OK(pg_standby_cut(&standby, &err));
     int64_t before = completed();
@@ -153,8 +154,8 @@ START_TEST(D5_what_an_asynchronous_standby_lacks_runs_again_and_nothing_twice_at
 }
 END_TEST
 
-/* Each commit waits for it, until its session is ended for the deadline of the request: then it
- * stands on the primary alone. */
+/* Each commit waits for the standby until its session is ended at the deadline of the request; then
+ * the commit exists on the primary alone. */
 START_TEST(D5_while_the_only_synchronous_standby_is_away_work_goes_on_slowly_on_the_primary)
 {
     OK(pg_standby_set_sync(&f.pg, true, &err));

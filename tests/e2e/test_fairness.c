@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tenants take turns, through real daemons: a small one does not wait behind a flood. Full passes
- * are rare here: nothing may need one. What is compared is the order of the claims. */
+ * Tenants take turns, with real daemons: a small tenant does not wait behind a flood. Full passes
+ * are rare here: nothing may depend on one. The tests compare the order of the claims. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -34,8 +34,8 @@ static int64_t ended(const char *where)
     return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE %s", where);
 }
 
-/* Runs of others that began between the enqueueing of the last jobs of `tenant` and the claim of
- * the last of them. */
+/* Counts runs of others that began between the enqueueing of the last jobs of `tenant` and the
+ * claim of the last of them. */
 static int64_t runs_before(const char *tenant)
 {
     return sql_i64(fleet.sql,
@@ -63,8 +63,8 @@ static void teardown(void)
     fleet_stop(&fleet);
 }
 
-/* Half of a flood: who waits for its end has all of it before him. At 200 runs a second, which no
- * machine exceeds, it is 5 s; a tenant that is new is found within a second. */
+/* Half of a flood: a tenant that waits for its end has all of it ahead. At 200 runs per second,
+ * which no machine exceeds, it takes 5 s; a new tenant is found within a second. */
 #define SOON_RUNS (FLOOD / 2)
 
 static void few_after_flood(const char *flood)
@@ -91,7 +91,7 @@ START_TEST(feat_B28_a_tenant_does_not_wait_for_a_flood_of_jobs_of_nobody)
 }
 END_TEST
 
-/* What is in Redis is all of the flood; look_ahead is small. */
+/* All hints in Redis belong to the flood; look_ahead is small. */
 START_TEST(a_tenant_gets_in_while_the_hints_are_full_of_anothers)
 {
     enqueue("'flood'", "", FLOOD);
@@ -123,7 +123,7 @@ START_TEST(two_floods_are_served_alike)
 }
 END_TEST
 
-/* Each end of a run pushes the next of its key. */
+/* Each end of a run pushes the next job of its key. */
 START_TEST(chains_of_keys_of_one_tenant_do_not_hold_up_another)
 {
     enqueue("'flood'", ", 'exclusive_key', 'key' || n % 100", FLOOD);
@@ -147,7 +147,7 @@ START_TEST(turns_outlive_their_leader_and_its_hints)
     ck_assert(WAIT_UNTIL(fleet_log_count(&fleet, "claimd-scheduler", 1, "event=leader_won") == 1,
                          SOON_US));
     int64_t before = ended("true");
-    ck_assert(WAIT_UNTIL(ended("true") > before + 50, SOON_US)); /* it feeds */
+    ck_assert(WAIT_UNTIL(ended("true") > before + 50, SOON_US)); /* the feed is working */
     enqueue("'few'", "", FEW);
     ck_assert(WAIT_UNTIL(ended("share_key = 'few'") == FEW, SOON_US));
     ck_assert_int_le(runs_before("few"), SOON_RUNS);
@@ -155,10 +155,10 @@ START_TEST(turns_outlive_their_leader_and_its_hints)
 }
 END_TEST
 
-/* ---- urgent ones ---- */
+/* ---- urgent jobs ---- */
 
 #define URGENT_ONES 20
-#define PASSED_MIN 3 /* of those that are claimed ahead; one may be in the other slot */
+#define PASSED_MIN 3 /* out of those claimed ahead; one may be in the other slot */
 #define FLOOD_MS_MAX 16
 
 static void keep_flooded(int ms)
@@ -168,7 +168,7 @@ static void keep_flooded(int ms)
     }
 }
 
-/* Jobs that were claimed before it, and did not end before it. */
+/* Counts the jobs that were claimed before it and did not end before it. */
 static int64_t passed_by(int64_t id)
 {
     return sql_i64(fleet.sql,
@@ -179,7 +179,7 @@ static int64_t passed_by(int64_t id)
                    (long long)id);
 }
 
-/* How many urgent jobs pass some, beside a flood of jobs of so many ms. */
+/* Counts how many urgent jobs pass others, beside a flood of jobs that take `ms`. */
 static int count_passes(int ms)
 {
     int passes = 0;
@@ -200,9 +200,9 @@ static int count_passes(int ms)
     return passes;
 }
 
-/* In line behind them it passes none, however long they take. If they are too long, none are
- * claimed ahead; if they are too short, they have ended before it is claimed: which these are, the
- * machine decides. */
+/* In a plain queue, an urgent job would pass none of them, however long they take. If the jobs are
+ * too long, none are claimed ahead; if they are too short, they have ended before it is claimed.
+ * Which lengths these are depends on the machine. */
 START_TEST(feat_B4_an_urgent_job_passes_those_that_were_claimed_ahead)
 {
     int passes = 0;
@@ -219,7 +219,8 @@ END_TEST
 
 #define URGENT 400 /* waiting all the time */
 
-/* Keeps jobs of priority 0 waiting until so many have run, or the one of priority 9 has. */
+/* Keeps jobs of priority 0 waiting until `urgent` of them have run, or the job of priority 9
+ * has. */
 static bool runs_beside_urgent_ones(int64_t id, int64_t urgent)
 {
     int64_t end_us = clock_boot_us() + SOON_US;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker far away from all servers: its slots work while claims and finishes are on their way. */
+ * A worker far away from all servers: its slots work while claims and finishes are in flight. */
 #include "cluster/link_proxy.h"
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -11,7 +11,7 @@
 
 #define SLOTS 4
 #define HOST 0
-#define POSTGRES MASTERS /* as the proxy numbers its servers: from 0, the masters first */
+#define POSTGRES MASTERS /* its number in the proxy, where the masters come first, from 0 */
 #define MASTERS 3
 #define PG_SOCKET ".s.PGSQL.5432"
 
@@ -25,7 +25,7 @@ static char far_dir[SERVER_PATH_MAX];
         ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
     } while (0)
 
-/* Sockets of ours, which lead to a server. */
+/* Opens a socket of ours, which leads to a server. */
 static void carry(const char *name, const char *server, char *ret_socket, size_t size)
 {
     (void)snprintf(ret_socket, size, "%s/%s", far_dir, name);
@@ -33,7 +33,8 @@ static void carry(const char *name, const char *server, char *ret_socket, size_t
     ck_assert_int_eq(chmod(ret_socket, 0777), 0);
 }
 
-/* Which nodes the locks are on is the same for all: the scheduler takes this way, too, at once. */
+/* All daemons must agree on the lock nodes, so the scheduler uses the proxy as well, without a
+ * delay. */
 static void carry_masters(char *ret_nodes, size_t size)
 {
     size_t len = (size_t)snprintf(ret_nodes, size, "CLAIMD_LOCK_NODES=");
@@ -90,14 +91,14 @@ static const struct {
     int round_trip_ms;
     bool is_postgres_near;
     int run_ms;
-    int jobs; /* of a round */
+    int jobs; /* per round */
 } worlds[] = {{"all servers", 50, false, 100, 400},
               {"all servers", 20, false, 30, 1000},
               {"the masters", 50, true, 100, 400}};
 
-/* Of the jobs of the round's later half, those whose claim came back while each slot still ran an
- * earlier one. What ends a round trip to PostgreSQL after a job was claimed ran when the worker
- * heard of the claim: either message takes half of it. */
+/* Counts the jobs in the later half of the round whose claim was answered while each slot was still
+ * running an earlier job. A run that ends a round trip to PostgreSQL after a job was claimed was
+ * still running when the worker received the claim: each message takes half of a round trip. */
 static int64_t claimed_ahead(int64_t after, int claim_ms)
 {
     return sql_i64(fleet.sql,

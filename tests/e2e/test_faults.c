@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the servers and processes around a job may do to it: pauses, deaths, lost memory. */
+ * Faults of the servers and processes around a job: pauses, deaths, lost memory. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -81,7 +81,7 @@ START_TEST(lock_F3_a_handler_that_ended_before_danger_is_accepted_when_nobody_re
     fleet_start_worker(&f, 0, NULL);
     int64_t id = ledger_job(300, 1);
     ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, " start") == 1, SOON_US));
-    fleet_signal(f.schedulers[0], SIGSTOP); /* nobody is there to rescue */
+    fleet_signal(f.schedulers[0], SIGSTOP); /* so that there is no rescue */
     fleet_signal(f.workers[0], SIGSTOP);
     ck_assert(WAIT_UNTIL(
         sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE stale_at + interval '1 s' < "
@@ -208,7 +208,7 @@ START_TEST(a_worker_restarted_in_its_state_directory_hands_its_predecessors_jobs
     fleet_start_worker(&f, 0, NULL);
     (void)ledger_job(200, 2);
     ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, " start") == 2, SOON_US));
-    fleet_signal(f.schedulers[0], SIGSTOP); /* nobody else rescues them */
+    fleet_signal(f.schedulers[0], SIGSTOP); /* so that only the restarted worker hands them back */
     fleet_signal(f.workers[0], SIGKILL);
     (void)fleet_wait_end(&f, &f.workers[0]);
     fleet_start_worker(&f, 0, NULL);

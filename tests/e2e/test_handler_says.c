@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a handler can say, and what can be said to it, through real daemons. Full passes are rare
+ * What a handler can report, and what can be sent to it, with real daemons. Full passes are rare
  * here: nothing that these tests wait for may need one. */
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -87,7 +87,7 @@ START_TEST(feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says)
 }
 END_TEST
 
-/* ---- progress, checkpoints, and what a handler is told ---- */
+/* ---- progress, checkpoints, and the information for a handler ---- */
 
 static const char *const step_ends[] = {"retry", "crash"};
 
@@ -128,7 +128,7 @@ END_TEST
 
 #define SCRIBBLERS 3
 
-/* In one batch with them, if the worker has them all when it looks. */
+/* In one batch with them, if the worker has all of them when it looks. */
 START_TEST(G5_a_checkpoint_that_is_none_costs_the_others_nothing)
 {
     long long first = fleet_enqueue(&fleet, "scribble", "{}", SCRIBBLERS) - SCRIBBLERS + 1;
@@ -192,7 +192,7 @@ START_TEST(feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up)
     sql_run(fleet.sql, "SELECT claimd.set_kind('clean_fast', '{\"grace\": \"1 min\"}')");
     ASSERT_SQL("00:01:00", "SELECT grace FROM claimd.kind WHERE name = 'clean_fast'");
     bool is_completed = false;
-    for (int i = 0; i < 20 && !is_completed; i++) { /* its worker hears of it within 10 s */
+    for (int i = 0; i < 20 && !is_completed; i++) { /* its worker learns the setting within 10 s */
         sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
         ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = "
                                                 "'clean_fast'") == 0,
@@ -218,14 +218,14 @@ START_TEST(feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_f
 }
 END_TEST
 
-/* ---- cancel of what runs ---- */
+/* ---- cancels of running jobs ---- */
 
 static int64_t run_wait_cancel(const char *as)
 {
     char args[64];
     (void)snprintf(args, sizeof args, "{\"as\": \"%s\"}", as);
     int64_t id = fleet_enqueue(&fleet, "wait_cancel", args, 1);
-    /* Claimed is not started: what is cancelled in between never starts. */
+    /* A claimed job has not started yet: if it is cancelled in between, it never starts. */
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
                                  "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND "
                                  "progress = 'waiting'",
@@ -237,7 +237,7 @@ static int64_t run_wait_cancel(const char *as)
 static const struct cancel_case {
     const char *as;
     const char *state;
-    const char *attempt; /* its outcome and error */
+    const char *attempt; /* outcome and error of the attempt */
 } cancels[] = {
     {"cancel", "cancelled", "cancelled as you like"},
     {"retry", "cancelled", "cancelled told to stop 1"},
@@ -285,14 +285,14 @@ START_TEST(a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing)
             "SELECT pg_notify('claimd_cancel', p) FROM (VALUES ('%lld'), (''), ('x'))"
             " AS v(p)",
             id);
-    ASSERT_SQL("t", "SELECT pg_sleep(2) IS NOT NULL"); /* some beats */
+    ASSERT_SQL("t", "SELECT pg_sleep(2) IS NOT NULL"); /* several heartbeats */
     fleet_wait_state(&fleet, id, "running");
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
     fleet_wait_state(&fleet, id, "completed");
 }
 END_TEST
 
-/* ---- a fleet in which only a NOTIFY is quick, and one whose worker dies ---- */
+/* ---- a fleet in which only a NOTIFY is fast, and one whose worker dies ---- */
 
 #define WORKERS 3
 #define SLOTS 4
@@ -330,7 +330,8 @@ START_TEST(feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers)
              " finalized_at - at))::float8 FROM public.asked JOIN claimd.jobs USING (id)");
     p99_s = strtod(text, NULL);
     (void)printf("from a cancel to its end, p99 of %d: %.3f s\n", WORKERS * SLOTS * ROUNDS, p99_s);
-    ck_assert_double_lt(p99_s, 5); /* alone it takes some ms; the next beat comes in 15 s */
+    /* In an idle system it takes some ms; the next heartbeat is 15 s away. */
+    ck_assert_double_lt(p99_s, 5);
     ASSERT_SQL("3", "SELECT count(DISTINCT worker_id) FROM claimd.jobs");
 }
 END_TEST
@@ -350,17 +351,18 @@ static int64_t commits(void)
                               " WHERE datname = current_database()");
 }
 
-/* Whoever listens makes a transaction of a NOTIFY, or of some that come together. */
+/* A listening session runs a transaction for each NOTIFY, or for several that arrive together. */
 START_TEST(workers_with_short_runs_are_not_woken_by_a_NOTIFY)
 {
     (void)fleet_enqueue(&fleet, "tell", "{}", WORKERS * SLOTS);
     fleet_wait_finished(&fleet, WORKERS * SLOTS, "completed", SOON_US);
-    end(&fleet.schedulers[0]); /* it listens, to others */
+    end(&fleet.schedulers[0]); /* it listens to other channels */
     int64_t before = commits();
     for (int i = 0; i < NOTIFIES; i++) {
         sql_run(fleet.sql, "SELECT pg_notify('claimd_cancel', '1')");
     }
-    for (size_t i = 0; i < WORKERS; i++) { /* a session's figures are complete when it has ended */
+    /* The statistics of a session are complete when it has ended. */
+    for (size_t i = 0; i < WORKERS; i++) {
         end(&fleet.workers[i]);
     }
     int64_t others = commits() - before - NOTIFIES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workers whose jobs were short until now claim ahead, and must not sit on long ones for which
- * others have idle runners (docs/decisions/0024). What is counted is how often a job was handed
- * back, not how long it took. */
+ * Workers whose jobs have been short claim ahead, but must not hold long jobs for which other
+ * workers have idle runners (docs/decisions/0024). The tests count how often a job was handed back,
+ * not how long it took. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -32,7 +32,7 @@ static bool are_finished(const char *kind, int64_t count)
            count;
 }
 
-/* So that each worker has claimed ahead lately. */
+/* Makes each worker claim ahead shortly before the test. */
 static void drain_short(void)
 {
     int rounds = 0;
@@ -46,7 +46,7 @@ static void drain_short(void)
     }
 }
 
-/* In the workers' logs: how often jobs were handed back … */
+/* In the workers' logs: counts how often jobs were handed back … */
 static int handed_back(void)
 {
     int count = 0;
@@ -56,7 +56,7 @@ static int handed_back(void)
     return count;
 }
 
-/* … and how often one was by one worker, at the most. */
+/* … and how often one worker handed back the same job, at most. */
 static int most_of_one(int64_t first, int64_t last)
 {
     int most = 0;
@@ -100,7 +100,7 @@ START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
 }
 END_TEST
 
-/* On all masters: hints go to the first one that answers in time. */
+/* Counts on all masters: hints go to the first one that answers in time. */
 static int64_t passed_on(void)
 {
     int64_t hints = 0;
@@ -110,7 +110,8 @@ static int64_t passed_on(void)
     return hints;
 }
 
-/* Those behind them take nothing, so what is passed on stays where all others could see it. */
+/* The other workers take nothing, so hints that are passed on stay where all others could find
+ * them. */
 START_TEST(what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further)
 {
     drain_short();
@@ -142,7 +143,7 @@ START_TEST(a_backlog_of_long_jobs_is_handed_back_once_at_the_most)
     int count = handed_back() - before;
     (void)printf("%d long jobs on %d runners: handed back %d times\n", 8 * LONG, LONG, count);
     ck_assert_int_le(count, 8 * LONG * WORKERS);
-    ck_assert_int_le(most_of_one(id_of("min"), id_of("max")), 2); /* … and it was completed */
+    ck_assert_int_le(most_of_one(id_of("min"), id_of("max")), 2); /* … and then it was completed */
 }
 END_TEST
 
@@ -201,8 +202,8 @@ static void enqueue_on_all(const char *kind, const char *args, int count)
             kind, args, MANY, count);
 }
 
-/* Since the round before, a worker knows of some queues that they have long jobs. What it claims
- * ahead from the others takes no runner that a job was placed on. */
+/* Since the round before, a worker knows that some queues have long jobs. Jobs that it claims ahead
+ * from other queues must not take a runner on which a job was placed. */
 START_TEST(long_jobs_of_many_queues_do_not_wait_for_each_others_runners)
 {
     for (int round = 1; round <= 4; round++) {

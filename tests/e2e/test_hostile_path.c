@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A role that may create functions and operators in a schema that others have in their search_path
- * plants better matches than PostgreSQL's own (hostile_path.sql). No daemon, no claimctl and no
+ * A role that may create functions and operators in a schema in the search_path of other roles
+ * plants better matches than PostgreSQL's own (hostile_path.sql). No daemon, no claimctl, and no
  * function or trigger of claimd runs one (fault.J1). One fleet serves all tests of this program. */
 #include "operator.h"
 #include "support/suite.h"
@@ -22,7 +22,7 @@ static char operators_conninfo[SERVER_PATH_MAX + 64];
         ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
     } while (0)
 
-/* As psql: with the path that everybody has who sets none. */
+/* Connects like psql, with the default search_path. */
 static struct sql *session(const char *conninfo, const char *user)
 {
     char text[SERVER_PATH_MAX + 64];
@@ -42,7 +42,7 @@ static void plant(const char *conninfo)
     ck_assert_msg(code == 0, "exit %d: %s", code, buf_at(&out));
 }
 
-/* The test's own looks must not run what was planted. */
+/* The test's own statements must not run planted functions. */
 static struct sql *safe_session(const char *conninfo)
 {
     struct sql *s = sql_open(conninfo);
@@ -83,7 +83,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* Each by itself: they must not need an operator. */
+/* Runs each statement without the help of an operator. */
 static void run_all(struct sql *s, const char *const *statements, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -199,8 +199,8 @@ static void wait_for_all(void)
     ck_assert_msg(is_over, "open: %s", open);
 }
 
-/* A worker's session ends while its statements wait for a table: its next one ends the old backend,
- * and waits until that is gone. */
+/* Ends a worker's session while its statements wait for a table: the next session ends the old
+ * backend, and waits until it is gone. */
 static void given_a_session_that_ends_at_work(void)
 {
     struct sql *locker = safe_session(f.conninfo);
@@ -217,7 +217,7 @@ static void given_a_session_that_ends_at_work(void)
         WAIT_UNTIL(fleet_log_count(&f, "claimd-worker", 0, "event=postgres_up") > 0, SOON_US));
 }
 
-/* The leader drops a day that is too old, and prunes one that is over. */
+/* Makes one day that the leader drops because of its age, and one that it prunes. */
 static void given_old_days(void)
 {
     sql_run(f.sql,
@@ -248,10 +248,10 @@ START_TEST(J1_daemons_and_functions_run_nothing_that_a_producer_has_planted)
     run_all(psql, operators_say, ARRAY_COUNT(operators_say));
     run_all(producer, producers_say, ARRAY_COUNT(producers_say));
     given_a_session_that_ends_at_work();
-    fleet_signal(f.workers[0], SIGKILL); /* its jobs are rescued */
+    fleet_signal(f.workers[0], SIGKILL); /* so that its jobs are rescued */
     (void)fleet_wait_end(&f, &f.workers[0]);
     given_worker(1);
-    ck_assert(WAIT_UNTIL(keys_are_free(), SOON_US)); /* the same jobs come again */
+    ck_assert(WAIT_UNTIL(keys_are_free(), SOON_US)); /* the same jobs follow again */
     run_all(producer, producers_say, ARRAY_COUNT(producers_say));
     ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.schedule_fire") > 2, SOON_US));
     sql_run(psql, "SELECT claimd.schedule_delete('every')");
@@ -268,7 +268,7 @@ START_TEST(J1_daemons_and_functions_run_nothing_that_a_producer_has_planted)
 }
 END_TEST
 
-/* As a superuser: the one that an attacker wants most. */
+/* As a superuser, the role that an attacker wants most. */
 static const char *const commands[] = {
     "stats",
     "doctor",
@@ -330,14 +330,14 @@ START_TEST(J1_claimctl_runs_nothing_that_a_producer_has_planted)
 }
 END_TEST
 
-/* Into a database in which everybody may create. */
+/* Into a database in which every role may create objects. */
 START_TEST(J1_a_migration_runs_nothing_that_was_planted_before)
 {
     char conninfo[SERVER_PATH_MAX];
     char env[SERVER_PATH_MAX + 64];
     static const char *const steps[] = {"db migrate", "db rollback --yes", "db rollback --yes",
                                         "db migrate", "db status"};
-    /* A role that is no superuser is made a member of the owner's role first. */
+    /* A role that is not a superuser is first made a member of the owner's role. */
     sql_run(f.sql, "CREATE ROLE migrator LOGIN CREATEROLE");
     OK(pg_server_create_db(&f.pg, "fresh", NULL, conninfo, sizeof conninfo, &err));
     plant(conninfo);
@@ -354,8 +354,8 @@ START_TEST(J1_a_migration_runs_nothing_that_was_planted_before)
 }
 END_TEST
 
-/* The rows of `job` are checked with the path of the one who writes them, and of his choice: not
- * even with one in which PostgreSQL's own names come last is anything found there. */
+/* Rows of `job` are checked with the writing session's search_path, which that session may choose:
+ * not even a path in which PostgreSQL's own schema comes last affects the lookups. */
 START_TEST(J2_what_runs_in_everybodys_session_looks_nothing_up_by_its_path)
 {
     static const char *const statements[] = {
@@ -378,7 +378,8 @@ START_TEST(J2_what_runs_in_everybodys_session_looks_nothing_up_by_its_path)
     ck_assert_str_eq(code, "23514");
     assert_nothing_ran(f.sql);
     sql_run(s, "SELECT length('a')");
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran"), 1); /* it would have */
+    /* This does run the planted function. */
+    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran"), 1);
     sql_close(s);
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way of a job through real daemons, and what each end of a run costs. One fleet serves all
- * tests of this program: they look at their own jobs only. */
+ * The way of a job through real daemons, and what each kind of end charges. One fleet serves all
+ * tests of this program: they look only at their own jobs. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -182,7 +182,7 @@ START_TEST(lock_G1_S11_a_job_cancelled_while_queued_never_runs)
 }
 END_TEST
 
-/* The fleet's own check: all end-to-end tests run beside it. */
+/* Tests the fleet's own check, under which all end-to-end tests run. */
 START_TEST(S5_a_change_of_state_that_is_no_edge_is_refused_by_the_tests_database)
 {
     char code[6];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs that are killed in the middle: all of their processes end, and the next run removes what
- * they left. */
+ * Runs that are killed: all of their processes end, and the next run removes what they left. */
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "support/suite.h"
@@ -17,7 +16,7 @@
 
 #define PATH_SIZE (SERVER_PATH_MAX + 96)
 #define ARGS_MAX 8
-#define STATUS_LINE 8 /* of postmaster.pid */
+#define STATUS_LINE 8 /* line of postmaster.pid */
 
 #define OK(call)                                                      \
     do {                                                              \
@@ -36,14 +35,14 @@ static const struct kind {
     {{"%/claimctl", "dev", "--dir", "@/claimd-aBcD12"}},
     {{"%/test_limits"}},    /* without ctest: all in one process */
     {{"%/test_sql_rules"}}, /* each test in a fork */
-    /* As ctest starts it: sh is the one that is killed. */
+    /* As ctest starts it: sh is the process that is killed. */
     {{"/bin/sh", "-c", "%/test_guard @/kept %/test_limits; :"}},
     {{"/bin/sh", "-c",
       "%/test_guard @/kept /bin/sh -c '%/claimctl dev --dir $TMPDIR/dev & wait'; :"}},
 };
 
 static char home[SERVER_PATH_MAX];
-static char ready_path[PATH_SIZE]; /* of a PostgreSQL that runs below it */
+static char ready_path[PATH_SIZE]; /* postmaster.pid of a PostgreSQL that runs below `home` */
 
 static void setup(void)
 {
@@ -55,7 +54,7 @@ static void teardown(void)
     dir_remove(home);
 }
 
-/* ---- what there is ---- */
+/* ---- processes and files ---- */
 
 static bool is_ready(const char *path)
 {
@@ -87,7 +86,7 @@ static bool has_postgres(void)
     return nftw(home, find_ready, 16, FTW_PHYS) == 1;
 }
 
-/* Does a file of /proc, or what a link there leads to, name our folder? */
+/* True if a file in /proc, or the target of a link there, names our folder. */
 static bool names_home(const char *pid, const char *file)
 {
     static char text[65536];
@@ -101,7 +100,7 @@ static bool names_home(const char *pid, const char *file)
     return n > 0 && memmem(text, (size_t)n, home, strlen(home)) != NULL;
 }
 
-/* Of the run; the name of one of them. */
+/* Counts the processes of the run, and returns the name of one. */
 static int count_processes(char *ret_name, size_t size)
 {
     static const char *const files[] = {"cwd", "environ", "cmdline"};
@@ -137,7 +136,7 @@ static void assert_processes_end(void)
     ck_assert_msg(is_over, "%d processes run on, such as %s", count, name);
 }
 
-/* What is left in the folder but `known`. */
+/* Fails if the folder contains anything besides `known`. */
 static void assert_empty(const char *known)
 {
     DIR *dir = opendir(home);
@@ -188,7 +187,7 @@ static void fill_in(const char *text, char *ret, size_t size)
     }
 }
 
-/* As a user does it: with our own rights, in a group of its own. */
+/* Starts it as a user does: with our own rights, in a process group of its own. */
 static pid_t start(const struct kind *kind)
 {
     char words[ARGS_MAX][PATH_SIZE];
@@ -220,7 +219,7 @@ static pid_t start(const struct kind *kind)
 START_TEST(nothing_is_left_of_a_run_that_is_killed_once_the_next_has_begun)
 {
     const struct kind *kind = &kinds[_i];
-    bool is_dev = strcmp(kind->argv[0], "%/claimctl") == 0; /* keeps its jobs */
+    bool is_dev = strcmp(kind->argv[0], "%/claimctl") == 0; /* it keeps its jobs */
     program_kill(start(kind));
     assert_processes_end();
     run_again();
@@ -228,7 +227,7 @@ START_TEST(nothing_is_left_of_a_run_that_is_killed_once_the_next_has_begun)
 }
 END_TEST
 
-/* As root in a container: without the right to look into processes of other users. */
+/* As root in a container, without the right to inspect processes of other users. */
 static void give_up_tracing(void)
 {
     struct __user_cap_header_struct who = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -238,7 +237,7 @@ static void give_up_tracing(void)
     ck_assert_int_eq(syscall(SYS_capset, &who, caps), 0);
 }
 
-/* PostgreSQL gets SIGQUIT when its parent dies, which a stopped process does not take. */
+/* PostgreSQL is sent SIGQUIT when its parent dies, which a stopped process does not handle. */
 START_TEST(a_server_that_was_stopped_ends_with_the_next_run)
 {
     char line[32] = "";
@@ -250,7 +249,7 @@ START_TEST(a_server_that_was_stopped_ends_with_the_next_run)
     (void)fclose(f);
     ck_assert_int_eq(kill((pid_t)strtol(line, NULL, 10), SIGSTOP), 0);
     program_kill(run);
-    /* The lock is free when the last fork of the run is gone, too. */
+    /* The lock is free only when the last fork of the run is gone, too. */
     ck_assert_msg(WAIT_UNTIL(runs_until_gone(), SOON_US), "%s: still there", ready_path);
     assert_empty("");
 }

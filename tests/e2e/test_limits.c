@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Limits over the fleet, through real daemons: never exceeded, and what waits for one goes on at
- * once when it is freed. Full passes are rare here where a test says nothing else: nothing that it
- * waits for may need one. */
+ * Limits for the whole fleet, with real daemons: they are never exceeded, and a waiting job
+ * continues as soon as a limit has room. Full passes are rare here unless a test sets them: nothing
+ * that it waits for may need one. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -21,7 +21,8 @@ static struct fleet fleet;
     " WHERE state = 'completed' UNION ALL"                                                     \
     " SELECT job_id, fence, started_at, ended_at FROM claimd.job_attempt) r USING (id)) AS runs"
 
-/* The most runs at once of any `column`: a sweep over their beginnings and ends. */
+/* Returns the most simultaneous runs with the same value of `column`, by a sweep over their
+ * beginnings and ends. */
 static int64_t most_at_once(const char *column)
 {
     return sql_i64(fleet.sql,
@@ -61,7 +62,8 @@ START_TEST(keys_do_not_wait_for_each_other_nor_jobs_without_one)
     ck_assert(
         WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 120, SOON_US));
     ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 1);
-    ck_assert_int_gt(most_at_once("key"), 1); /* those without a key: the measure can tell */
+    /* Runs without a key overlap, so the measurement works. */
+    ck_assert_int_gt(most_at_once("key"), 1);
     sql_run(fleet.sql, "DELETE FROM claimd.job_history WHERE exclusive_key IS NULL");
     ck_assert_int_eq(most_at_once("key"), 1);
 }
@@ -83,7 +85,7 @@ START_TEST(feat_B15_the_cancel_of_a_run_lets_the_next_of_its_key_start)
 END_TEST
 
 #define ROUNDS 6
-#define JOBS_OF_A_ROUND 100 /* for the others, too, while a killed worker starts again */
+#define JOBS_OF_A_ROUND 100 /* also enough for the others while a killed worker starts again */
 #define JOBS (ROUNDS * JOBS_OF_A_ROUND)
 
 static void kill_workers(void (*enqueue_round)(void))
@@ -120,7 +122,7 @@ START_TEST(a_dead_workers_key_goes_on_elsewhere_without_a_full_pass)
     ck_assert(WAIT_UNTIL(
         sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
         SOON_US));
-    for (size_t i = 0; i < 3; i++) { /* one of them has it */
+    for (size_t i = 0; i < 3; i++) { /* one of them runs it */
         if (i != 2) {
             fleet_signal(fleet.workers[i], SIGKILL);
             (void)fleet_wait_end(&fleet, &fleet.workers[i]);
@@ -144,14 +146,14 @@ END_TEST
 
 #define LIMIT 5
 
-/* The machine has nothing else to do. */
+/* In the soak, the machine has nothing else to do. */
 static bool is_soak(void)
 {
     return getenv("CLAIMD_SOAK") != NULL;
 }
 
-/* How many jobs of the queue ran on average while it had work: their runs' sum over the time from
- * the first to the last. */
+/* Returns how many jobs of the queue ran on average while it had work: the sum of their runs,
+ * divided by the time from the first to the last. */
 static double mean_at_once(const char *queue)
 {
     char text[64];
@@ -182,7 +184,8 @@ START_TEST(inv_S18_of_a_queue_limited_to_five_never_more_than_five_run)
     fleet_wait_finished(&fleet, 300, "completed", SOON_US);
     ck_assert_int_eq(most_at_once("queue"), LIMIT);
     (void)printf("limit 5 on 96 runners: %.2f on average\n", mean_at_once("default"));
-    /* Alone it is 4.8; between two runs there is a claim, which a busy machine delays. */
+    /* On an idle machine it is 4.8; between two runs there is a claim, which a busy machine
+     * delays. */
     ck_assert_double_gt(mean_at_once("default"), is_soak() ? 4 : LIMIT / 2.0);
     ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), LIMIT);
 }
@@ -224,7 +227,7 @@ START_TEST(a_key_with_three_places_has_three_jobs_that_run)
 }
 END_TEST
 
-/* Jobs of two queues, and a limit that comes while they run, is raised and taken away again. */
+/* Jobs of two queues, with a limit that is set while they run, raised, and removed. */
 START_TEST(feat_D3_of_a_kind_limited_to_five_never_more_run_until_the_limit_is_gone)
 {
     sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": 2}')");
@@ -247,10 +250,10 @@ START_TEST(feat_D3_of_a_kind_limited_to_five_never_more_run_until_the_limit_is_g
 END_TEST
 
 #define RATE 50
-#define FULL_S 2 /* until what a bucket held at the beginning is used up */
+#define FULL_S 2 /* until the initial content of the bucket is used up */
 
-/* As long and as exact as is promised: within 5 % over 30 s. Else a machine that is busy with other
- * things may be slower, and a second's worth may lie at each end. */
+/* In the soak, checks the promised accuracy: within 5 % over 30 s. Otherwise a busy machine may be
+ * slower, and may add or lose a second's worth at each end. */
 static void assert_rate(const char *key, const char *lift)
 {
     int seconds = is_soak() ? 30 : 10;
@@ -277,7 +280,7 @@ static void assert_rate(const char *key, const char *lift)
 
 #define TWO_KEYS RUNS " CROSS JOIN LATERAL unnest(ARRAY[key, second]) AS k WHERE k IS NOT NULL"
 
-/* Without a full pass: whichever key becomes free, somebody is told. */
+/* Without a full pass: whichever key becomes free, a waiting job is notified. */
 START_TEST(feat_D3_jobs_with_two_keys_keep_both_limits_and_none_is_left_waiting)
 {
     sql_run(fleet.sql, "SELECT claimd.limit_key('customer:*', 2)");
@@ -309,7 +312,7 @@ START_TEST(of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_ow
     sql_run(fleet.sql, "SELECT claimd.limit_key('k', 20), claimd.limit_key_rate('k', %d)", RATE);
     sql_run(fleet.sql, "SELECT claimd.limit_key_rate('other', 1, '31 days')");
     enqueue("noop", "{}", "'other'", 2);
-    /* The first claim takes the only token, also if it is handed back (on a busy machine). */
+    /* The first claim takes the only token, even if it is handed back (on a busy machine). */
     ck_assert(WAIT_UNTIL(
         sql_i64(fleet.sql, "SELECT count(*) FROM claimd.key_limit l WHERE key = 'other' AND "
                            "claimd.key_tokens(l, clock_timestamp()) < 1 AND NOT EXISTS (SELECT "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Limited queues on a worker that serves many queues: it does no worse with them than one that
- * serves nothing else. Both run side by side and are compared with each other, since a busy machine
- * slows both. */
+ * Limited queues on a worker that serves many queues do no worse than on one that serves nothing
+ * else. Both run at the same time and are compared with each other, since a busy machine slows
+ * both. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -23,7 +23,7 @@ static void enqueue_to_both(int ms, int count)
             ms, count);
 }
 
-/* From the queue's first start to its last end. */
+/* Returns the time from the queue's first start to its last end. */
 static double seconds_of(const char *queue)
 {
     char text[64];
@@ -48,8 +48,8 @@ static double times_as_long(int ms, int jobs)
     return many / one;
 }
 
-/* In one round of a few: what else the machine does may hold up one worker alone. With CLAIMD_SOAK,
- * on a machine of its own, as exact as is promised. */
+/* Must hold in one of several rounds, since other load may delay just one of the workers. With
+ * CLAIMD_SOAK, on an otherwise idle machine, checks the promised accuracy. */
 static void assert_no_slower(int ms, int jobs)
 {
     double most = getenv("CLAIMD_SOAK") != NULL ? 1.1 : 2;
@@ -80,7 +80,7 @@ START_TEST(a_rate_is_used_as_fully_on_a_worker_of_many_queues_as_on_one_of_its_o
 }
 END_TEST
 
-/* A wake that came too late for its worker, on two nodes. */
+/* Leaves a wake that came too late for its worker, on two nodes. */
 static void leave_a_wake(const char *queue, char ret_key[128])
 {
     char id[64];
@@ -121,7 +121,8 @@ END_TEST
 #define WORKERS 3
 #define FILLER "{\"ms\": 3000}"
 
-/* What waits while the queue is full, from the least urgent to the most, in one transaction. */
+/* Inserts jobs that wait while the queue is full, from the least urgent to the most, in one
+ * transaction. */
 static void enqueue_reversed(const char *queue, int ms)
 {
     sql_run(
@@ -131,8 +132,8 @@ static void enqueue_reversed(const char *queue, int ms)
         queue, ms, ORDERED - 1);
 }
 
-/* How many jobs that are behind it in the queue's order started before a job, at the most. The jobs
- * that filled the queue were there before all others. */
+/* Returns the largest number of jobs that started before a job although they are behind it in the
+ * queue's order. The jobs that filled the queue were there before all others. */
 static int64_t most_overtakes(void)
 {
     return sql_i64(fleet.sql,
@@ -161,8 +162,9 @@ static int64_t overtakes_of_a_round(int limit)
     return most;
 }
 
-/* The bound of docs/guide/limits.md, in one of three rounds: a worker without CPU is overtaken by
- * all that the others do meanwhile. By chance it would be most of the jobs each time. */
+/* Checks the bound of docs/guide/limits.md in one of three rounds: a worker without CPU time is
+ * overtaken by everything that the others do in the meantime. A random order would overtake most of
+ * the jobs each time. */
 static void assert_order(int limit)
 {
     int64_t most = INT64_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fault.F5: daemons whose log nobody reads any more. */
+ * fault.F5: daemons whose log is no longer read. */
 #include "base/buf.h"
 #include "cluster/scrape.h"
 #include "support/fleet.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define JOBS 3000 /* several times what a pipe and the ring hold */
+#define JOBS 3000 /* several times as much as a pipe and the ring hold */
 #define ANSWER_MAX ((size_t)4 << 20)
 #define LINE_TAKEN_MAX 65536
 
@@ -23,7 +23,7 @@ struct reader {
     int fd;
     size_t len;
     char bytes[LINE_TAKEN_MAX + 1];
-    char line[4096]; /* the last one */
+    char line[4096]; /* the last line */
 };
 
 static struct reader reader;
@@ -39,7 +39,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* The log of the worker to be launched is a pipe of ours. */
+/* Makes the log of the worker that is started next a pipe of ours. */
 static void reader_open(mode_t mode)
 {
     char path[SERVER_PATH_MAX + 64];
@@ -65,7 +65,7 @@ static bool next_line(void)
     return true;
 }
 
-/* Reads on until a line has `text`: it is in reader.line then. */
+/* Reads until a line contains `text`; reader.line then has it. */
 static void read_until(const char *text)
 {
     struct pollfd p = {.fd = reader.fd, .events = POLLIN};
@@ -99,7 +99,8 @@ static double lines_lost(const char *address)
     return scrape_sum(buf_at(&out), "claimd_log_lines_dropped_total", NULL);
 }
 
-/* As root the fleet's user is another one than the pipe's: the worker can't open that once more. */
+/* As root, the fleet runs as another user than the owner of the pipe: the worker cannot open it a
+ * second time. */
 static const mode_t modes[] = {0666, 0600};
 
 START_TEST(F5_a_worker_works_beats_and_ends_while_nobody_reads_its_log)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What real daemons count, against what PostgreSQL says and what docs/metrics.md promises: jobs
- * that end in every way, a killed worker, a late result, a kind that nobody serves. One story; each
- * test looks at the texts that it left. */
+ * Compares the counters of real daemons with PostgreSQL and with docs/metrics.md, for jobs that end
+ * in every way, a killed worker, a late result, and a kind without a worker. All tests check the
+ * texts that one scenario left. */
 #include "base/buf.h"
 #include "cluster/scrape.h"
 #include "support/fleet.h"
@@ -23,7 +23,7 @@ static char worker_address[128];
 static char leader_address[128];
 static struct buf worker_text = BUF_INIT(TEXT_MAX);
 static struct buf leader_text = BUF_INIT(TEXT_MAX);
-static int fallen; /* counters that went down from one scrape to the next */
+static int fallen; /* counters that decreased between two scrapes */
 static double dead_worker_busy;
 static bool has_promtool;
 
@@ -34,7 +34,8 @@ static const char *family_type(const char *text, const struct scrape_sample *s)
     char line[256];
     (void)snprintf(line, sizeof line, "# TYPE %.*s ", (int)s->name_len, s->name);
     const char *found = strstr(text, line);
-    return found == NULL ? "histogram" : found + strlen(line); /* its suffixes have no line */
+    /* A name with a suffix has no TYPE line of its own. */
+    return found == NULL ? "histogram" : found + strlen(line);
 }
 
 static bool find_same(const char *text, const struct scrape_sample *wanted, double *ret)
@@ -94,7 +95,7 @@ static double leader_sum(const char *name, const char *label)
     return scrape_sum(buf_at(&leader_text), name, label);
 }
 
-/* ---- the story ---- */
+/* ---- the scenario ---- */
 
 static bool is_running(int64_t id)
 {
@@ -119,7 +120,7 @@ static void kill_a_worker_that_works(void)
     (void)fleet_wait_end(&f, &f.workers[1]);
 }
 
-/* Somebody else has claimed it meanwhile, as far as its worker can tell. */
+/* Makes the worker believe that the job was claimed by another one in the meantime. */
 static void make_an_end_stale(void)
 {
     int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 1500}", 1);
@@ -133,7 +134,7 @@ static int64_t completed_rows(void)
     return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
 }
 
-/* What the texts must say in the end; each is a second old at most. */
+/* True when the texts, each at most a second old, show the final state. */
 static bool is_settled(void)
 {
     scrape_both();
@@ -159,7 +160,7 @@ static void tell_the_story(void)
     (void)fleet_enqueue(&f, "crash_segv", "{}", 3);
     (void)fleet_enqueue(&f, "bad_result_nul", "{}", 1);
     (void)fleet_enqueue(&f, "nobody_serves", "{}", 2);
-    /* They wait longer than this takes, whatever the machine is busy with. */
+    /* They must wait for longer than this takes, however busy the machine is. */
     ck_assert(
         WAIT_UNTIL((scrape_both(), sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE "
                                                   "attempt > 0 AND state = 'available'") >= 3),
@@ -248,7 +249,7 @@ START_TEST(states_are_as_they_are)
     ASSERT_WORKER("claimd_lock_quorum", NULL, 1);
     ASSERT_WORKER("claimd_redis_node_up", NULL, 5);
     ASSERT_WORKER("claimd_redis_node_voting", NULL, 5);
-    /* A machine that stalls makes all nodes late, and not always in the same scrape. */
+    /* A stall of the machine makes all nodes late, though not always in the same scrape. */
     ck_assert(
         WAIT_UNTIL(fmod(worker_sum("claimd_redis_node_errors_total", NULL), 5) == 0, SOON_US));
     ASSERT_WORKER("claimd_log_lines_total", "level=\"error\"", 0);
@@ -258,14 +259,14 @@ START_TEST(states_are_as_they_are)
     ck_assert_double_gt(worker_sum("claimd_runners_resident_memory_bytes", NULL), 100000);
     double lines = worker_sum("claimd_log_lines_total", "level=\"info\"");
     ck_assert_double_gt(lines, 0);
-    ck_assert_double_lt(lines, NOOPS); /* none for each success */
+    ck_assert_double_lt(lines, NOOPS); /* no line per success */
 }
 END_TEST
 
 START_TEST(the_leader_tells_of_queues_rescues_and_the_feed)
 {
     ASSERT_LEADER("claimd_scheduler_leader", NULL, 1);
-    /* A machine that stalls makes one that lives silent. */
+    /* A stall of the machine may silence a live worker. */
     ck_assert_double_ge(leader_sum("claimd_workers_dead_total", NULL), 1);
     ASSERT_LEADER("claimd_rescues_total", "outcome=\"available\"", 2); /* killed, and not held */
     ASSERT_LEADER("claimd_rescues_total", NULL, 2);
@@ -290,7 +291,7 @@ START_TEST(no_counter_ever_goes_down)
 }
 END_TEST
 
-/* ---- docs/metrics.md ---- */
+/* ---- comparison with docs/metrics.md ---- */
 
 struct documented {
     char name[80];
@@ -340,7 +341,8 @@ static bool is_by(const struct documented *d, bool is_worker)
     return strcmp(d->by, "all") == 0 || (is_worker ? strcmp(d->by, "worker") == 0 : is_scheduler);
 }
 
-/* The labels of the family's first sample, as the page has them; "le" is a histogram's own. */
+/* Returns the labels of the family's first sample in the form of the page, without a histogram's
+ * own "le". */
 static void labels_of(const char *text, const struct documented *d, char *ret, size_t size)
 {
     struct scrape_sample s;
@@ -361,7 +363,7 @@ static void labels_of(const char *text, const struct documented *d, char *ret, s
                           : (size_t)snprintf(ret + used, size - used, "%s%.*s",
                                              used > 0 ? ", " : "", (int)name_len, s.labels + at);
             at += name_len + 2;
-            at += strcspn(s.labels + at, "\"") + 1; /* none of ours holds a quote */
+            at += strcspn(s.labels + at, "\"") + 1; /* none of ours contains a quote */
             at += at < s.labels_len && s.labels[at] == ',' ? 1 : 0;
         }
         return;

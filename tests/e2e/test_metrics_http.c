@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What real daemons answer over HTTP while things go wrong around and inside them. */
+ * HTTP answers of real daemons while there is trouble around and inside them. */
 #include "base/buf.h"
 #include "cluster/scrape.h"
 #include "support/fleet.h"
@@ -18,7 +18,7 @@
 
 #define ANSWER_MAX ((size_t)4 << 20)
 #define ANSWER_S 10
-#define SLOW_CLIENTS 80 /* more than the daemon keeps */
+#define SLOW_CLIENTS 80 /* more than the daemon accepts */
 #define WORKER "claimd-worker"
 #define SCHEDULER "claimd-scheduler"
 
@@ -26,7 +26,7 @@ static struct fleet f;
 static char worker[128];
 static char scheduler[128];
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int connected(const char *address)
 {
@@ -52,7 +52,7 @@ static void put(int fd, const char *text, size_t len)
     ck_assert_int_eq(send(fd, text, len, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-/* The code, or 0 without an answer; `answer` has all of it, head and body. */
+/* Returns the code, or 0 without an answer; `answer` has the whole answer, head and body. */
 static int answered(int fd, struct buf *answer)
 {
     char bytes[16384];
@@ -74,7 +74,7 @@ static int ask(const char *address, const char *method, const char *path, struct
     return answered(fd, answer);
 }
 
-/* Does `path` answer with this code, and the answer contain `text`? */
+/* True if `path` answers with this code and the answer contains `text`. */
 static bool says(const char *address, const char *path, int code, const char *text)
 {
     autobuf struct buf answer = BUF_INIT(ANSWER_MAX);
@@ -152,7 +152,7 @@ START_TEST(a_request_that_is_too_long_or_none_is_dropped_and_others_are_answered
     for (size_t len = 100; len <= sizeof junk; len *= 10) {
         autoclose int fd = connected(worker);
         put(fd, "GET /", 5);
-        (void)send(fd, junk, len, MSG_NOSIGNAL); /* may be cut off in the middle */
+        (void)send(fd, junk, len, MSG_NOSIGNAL); /* may be cut off halfway */
         (void)send(fd, "\r\n\r\n", 4, MSG_NOSIGNAL);
         ck_assert_int_ne(answered(fd, &a), 200);
     }
@@ -205,15 +205,15 @@ START_TEST(an_empty_address_is_for_no_http_at_all)
 }
 END_TEST
 
-/* Handlers, and programs that they start, must not hold a client's connection, or the port: a
- * runner that is started while one is open has no socket but the one to its worker. */
+/* Handlers and the programs that they start must not hold a client's connection or the port: a
+ * runner that starts while a connection is open has no socket except the one to its worker. */
 START_TEST(no_socket_is_inherited_by_children)
 {
     char seen[8192];
     start_both(NULL);
     autoclose int open_one = connected(worker);
     put(open_one, "GET /", 5);
-    expect(worker, "/healthz", 200, "ok"); /* accepted after the first */
+    expect(worker, "/healthz", 200, "ok"); /* this connection was accepted after the first */
     (void)fleet_enqueue(&f, "crash_exit0", "{}", 1);
     ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt") == 1, SOON_US));
     int64_t id = fleet_enqueue(&f, "descriptors", "{}", 1);
@@ -282,7 +282,7 @@ START_TEST(a_leader_whose_feed_does_not_move_is_not_ready_and_tells_since_when)
     redis_server_kill(&f.masters[4]);
     await(scheduler, "/readyz", 503, "\"feed\":{\"ok\":false,\"why\":\"no pass of the feed has");
     expect(scheduler, "/readyz", 503, "\"quorum\":{\"ok\":true}");
-    ck_assert(WAIT_UNTIL(pass_age_s() > 2, SOON_US)); /* which is what ClaimdFeedStands looks at */
+    ck_assert(WAIT_UNTIL(pass_age_s() > 2, SOON_US)); /* ClaimdFeedStands evaluates this */
 }
 END_TEST
 
@@ -342,7 +342,7 @@ START_TEST(a_worker_is_not_ready_before_it_has_had_a_kind_to_serve)
 }
 END_TEST
 
-/* Somebody's session has locked the whole table: claims come back refused, and are tried again. */
+/* Another session has locked the whole table: claims are refused and retried. */
 START_TEST(a_worker_whose_claims_get_nowhere_is_not_ready_until_they_do)
 {
     start_both((const char *const[]){"CLAIMD_POSTGRES_TIMEOUT_MS=1000", NULL});
@@ -377,7 +377,7 @@ static int notify_socket(char *ret_env, size_t size)
     return fd;
 }
 
-/* Pings of the watchdog until `want` came or none for `within_ms`. */
+/* Counts pings of the watchdog until there are `want`, or none arrives for `within_ms`. */
 static int pings(int fd, int want, int within_ms)
 {
     char text[256];
@@ -411,12 +411,12 @@ START_TEST(a_worker_whose_loop_hangs_is_not_healthy_and_its_watchdog_is_told_no_
 }
 END_TEST
 
-/* Its figures are those of its last second, but for this one: it ends with the lease, by which the
- * other one could lead. */
+/* A hanging leader's figures are those of its last second, except this one: it ends with the lease,
+ * when another scheduler may lead. */
 START_TEST(a_leader_that_hangs_says_no_longer_that_it_leads_when_another_one_does)
 {
     char standby[128];
-    start_worker(NULL); /* the feed reads what is served */
+    start_worker(NULL); /* the feed reads only what is served */
     fleet_launch_scheduler(&f, 0, (const char *const[]){"CLAIMD_PROBE=S3=hang:40", NULL});
     fleet_http(&f, SCHEDULER, 0, scheduler, sizeof scheduler);
     await(scheduler, "/metrics", 200, "\nclaimd_scheduler_leader 1\n");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What daemons tell of trouble: rows that somebody has locked, lost masters, a lost PostgreSQL, a
- * lost lead. */
+ * Metrics about trouble: rows locked by another session, lost masters, a lost PostgreSQL, a lost
+ * leadership. */
 #include "base/buf.h"
 #include "cluster/scrape.h"
 #include "support/fleet.h"
@@ -35,7 +35,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* NAN while the daemon answers 503, as it does for a moment after it was stopped. */
+/* Returns NAN while the daemon answers 503, as it does briefly after it was stopped. */
 static double sum(const char *address, const char *name, const char *label)
 {
     autobuf struct buf text = BUF_INIT(TEXT_MAX);
@@ -65,7 +65,7 @@ START_TEST(an_id_whose_row_is_locked_is_refused_and_put_back)
 }
 END_TEST
 
-/* First in line, of ids that no job has. */
+/* Pushes hints, first in line, with ids that no job has. */
 static void push_made_up(int count)
 {
     static const char script[] = "for i = 1, tonumber(ARGV[1]) do redis.call('ZADD', "
@@ -84,8 +84,8 @@ START_TEST(H3_hints_that_are_of_no_job_are_dropped_without_a_claim_each)
     (void)fleet_enqueue(&f, "noop", "{}", BEHIND);
     ASSERT_SOON(worker, "claimd_jobs_finished_total", "outcome=\"completed\"", == BEHIND);
     ck_assert(WAIT_UNTIL(fleet_redis_i64(&f, 0, "ZCARD claimd:hints:default") == 0, SOON_US));
-    /* A hint of a job that is over may have been pushed twice. On a slow machine a lease may end
-     * before its claim, and the reply to a pop may come too late to be taken. */
+    /* A hint of a finished job may have been pushed twice. On a slow machine, a lease may expire
+     * before its claim, and the reply to a pop may arrive too late to be used. */
     ASSERT_SOON(worker, "claimd_claims_refused_total", NULL, >= 0.9 * MADE_UP);
     ck_assert_double_le(sum(worker, "claimd_claim_batch_jobs_sum", NULL), MADE_UP / 10.0);
 }
@@ -160,7 +160,8 @@ START_TEST(who_lost_the_lead_tells_nothing_of_the_queues)
     ASSERT_SOON(scheduler, "claimd_scheduler_leader", NULL, == 0);
     ASSERT_SOON(scheduler, "claimd_jobs", NULL, == -1);
     ASSERT_SOON(scheduler, "claimd_workers", NULL, == -1);
-    ck_assert_double_ge(sum(scheduler, "claimd_hints_fed_total", NULL), 0); /* counters stay */
+    /* Counters keep their values. */
+    ck_assert_double_ge(sum(scheduler, "claimd_hints_fed_total", NULL), 0);
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The job of jobs: a million rows by one INSERT … SELECT, whose transaction takes seconds while
- * others go on enqueueing. When it commits, all of its rows lie behind the feed's cursor. */
+ * The largest insert: a million rows by one INSERT … SELECT, whose transaction takes seconds while
+ * others keep enqueueing. When it commits, all of its rows are behind the feed's cursor. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -10,10 +10,10 @@
 
 #define MILLION 1000000
 #define LOOK_AHEAD 10000
-#define PAGE_ROWS 2000 /* a full pass beside the feed's own counts the room by itself */
-#define BATCH_MAX 500  /* a worker gives back what it popped and couldn't claim */
+#define PAGE_ROWS 2000 /* a full pass beside the feed counts the room independently */
+#define BATCH_MAX 500  /* a worker returns hints that it popped and could not claim */
 #define SCHEDULER_RSS_KB_MAX (100 * 1000)
-#define WRITTEN_WITHIN_US (4 * SOON_US) /* a million rows */
+#define WRITTEN_WITHIN_US (4 * SOON_US) /* for a million rows */
 
 static struct fleet f;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operators do to jobs of a cluster at work. The safety net is far away: a full pass comes
- * once an hour, so what runs was fed for the act itself. */
+ * Acts of operators on jobs of a working cluster. Full passes, the safety net, run once an hour, so
+ * a job that runs was fed because of the act itself. */
 #include "operator.h"
 #include "support/suite.h"
 
@@ -26,7 +26,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* claimctl ends with 0 and prints `part`. */
+/* Checks that claimctl ends with 0 and prints `part`. */
 static void ctl_says(const char *words, const char *part)
 {
     autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
@@ -65,8 +65,8 @@ START_TEST(feat_B29_jobs_that_wait_for_their_time_are_fed_at_once_when_they_are_
 }
 END_TEST
 
-/* While others wait in its queue nothing looks for a hint that was dropped but a full pass, and
- * none comes. */
+/* While other jobs wait in its queue, only a full pass finds a job whose hint was dropped, and
+ * there is none. */
 #define OTHERS 300
 
 START_TEST(a_job_whose_hint_comes_while_its_lock_is_held_runs_once_that_is_gone)
@@ -113,7 +113,7 @@ END_TEST
 
 /* ---- pauses ---- */
 
-/* The worker has said of itself what it serves now. */
+/* True if the worker has published that it serves the kind now. */
 static bool serves(const char *kind)
 {
     return sql_i64(f.sql,
@@ -122,7 +122,7 @@ static bool serves(const char *kind)
                    kind) > 0;
 }
 
-/* A heartbeat that was asked for after this call has been answered. */
+/* Waits until a heartbeat that was sent after this call has been answered. */
 static void await_beat(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -143,7 +143,7 @@ START_TEST(a_paused_kind_is_left_alone_until_it_is_resumed)
     fleet_enqueue(&f, "sleep", "{\"ms\": 1}", 100);
     ck_assert(WAIT_UNTIL(done("sleep") == 100, SOON_US));
     ctl_says("jobs list --state available --limit 1", "noop");
-    fleet_start_worker(&f, 1, NULL); /* one that is new hears of it before it asks for jobs */
+    fleet_start_worker(&f, 1, NULL); /* a new worker learns of the pause before it asks for jobs */
     await_beat();
     ck_assert_int_eq(done("noop"), 0);
     ctl_says("kinds resume noop", "no");
@@ -179,7 +179,7 @@ END_TEST
 
 #define EDITED 500
 
-/* FEATURES A4. An edit that was accepted came before the claim, one that was refused after it. */
+/* FEATURES A4: an accepted edit came before the claim, a refused one after it. */
 START_TEST(A4_each_job_runs_with_what_it_is_when_it_is_claimed)
 {
     for (size_t i = 1; i < 4; i++) {
@@ -190,7 +190,7 @@ START_TEST(A4_each_job_runs_with_what_it_is_when_it_is_claimed)
                    "EXCEPTION WHEN SQLSTATE 'CL003' THEN RETURN -1; END $$");
     fleet_enqueue(&f, "echo", "{\"v\": 1}", 2 * EDITED);
     int64_t edited = 0;
-    for (int64_t n = 0; n < EDITED; n++) { /* each second job, one here, one there */
+    for (int64_t n = 0; n < EDITED; n++) { /* every second job, in scattered order */
         int64_t id = 2 * (n * 7919 % EDITED + 1);
         edited += sql_i64(f.sql, "SELECT public.try_edit(%lld)", (long long)id) == 2;
     }
@@ -218,10 +218,11 @@ static int64_t hints_of(const char *queue)
     return hints;
 }
 
-/* Their hints are where they were: the worker claims them by those, and gives them back. */
+/* Their hints are unchanged: the worker claims them by these, and hands them back. */
 START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
 {
-    fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 2); /* both slots, until they are cancelled */
+    /* Occupy both slots until they are cancelled. */
+    fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 2);
     ck_assert(WAIT_UNTIL(
         sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2, SOON_US));
     int64_t id = fleet_enqueue(&f, "noop", "{}", 20);
@@ -231,7 +232,7 @@ START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
     }
     sql_run(f.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'sleep'");
     ck_assert(WAIT_UNTIL(done("sleep") == 2, SOON_US));
-    fleet_enqueue(&f, "echo", "1", 20); /* behind them */
+    fleet_enqueue(&f, "echo", "1", 20); /* behind the others */
     ck_assert(WAIT_UNTIL(done("echo") == 20, SOON_US));
     ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE queue = 'other' AND "
                                     "attempt = 0"),
@@ -248,7 +249,8 @@ START_TEST(a_job_that_gets_another_tenant_has_the_turn_of_that_one)
 {
     int64_t last = sql_i64(f.sql, "SELECT max(claimd.enqueue('sleep', '{\"ms\": 50}', share_key => "
                                   "'anna')) FROM generate_series(1, 300)");
-    ck_assert(WAIT_UNTIL(done("sleep") > 10, SOON_US)); /* its hint is there, behind the others */
+    /* Its hint is in Redis, behind the others. */
+    ck_assert(WAIT_UNTIL(done("sleep") > 10, SOON_US));
     sql_run(f.sql, "SELECT claimd.edit(%lld, '{\"share_key\": \"bob\"}')", (long long)last);
     ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
                                  (long long)last) == 1,
@@ -306,7 +308,7 @@ START_TEST(a_worker_that_was_killed_is_told_from_one_that_stopped)
 }
 END_TEST
 
-/* The only worker is asked to be quiet, and is; then there are ten jobs. Yields its id. */
+/* Makes the only worker quiet, then adds ten jobs. Returns the worker's id. */
 static void given_jobs_for_a_quiet_worker(char ret_id[64])
 {
     char words[128];

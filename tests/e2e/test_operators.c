@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operators are told of a cluster at work, in trouble, and after it: doctor, db verify. */
+ * What doctor and db verify report about a working cluster, one in trouble, and afterwards. */
 #include "operator.h"
 #include "support/suite.h"
 
@@ -23,7 +23,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* The exit code. */
+/* Runs claimctl; returns the exit code. */
 static int says(const char *words)
 {
     autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
@@ -48,7 +48,7 @@ static int64_t open_jobs(void)
     return sql_i64(f.sql, "SELECT count(*) FROM claimd.job");
 }
 
-/* Deaths, failures, a cancel and a clean end: nothing of it is taken for a broken promise. */
+/* Deaths, failures, a cancel and an orderly end: none of them counts as a violation. */
 START_TEST(verify_finds_nothing_after_a_day_with_deaths)
 {
     fleet_start_worker(&f, 1, NULL);
@@ -113,7 +113,7 @@ START_TEST(a_stopped_leader_is_named_and_so_is_its_loss)
 }
 END_TEST
 
-/* Its row is marked dead by the change: it starts over, and does not fit in any more. */
+/* The change marks its row as dead: it starts over, and its list no longer matches. */
 START_TEST(N8_a_worker_that_comes_back_to_other_lock_nodes_ends)
 {
     sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = 'elsewhere:6379'");

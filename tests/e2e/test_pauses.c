@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pause and its end reach the workers at once. Heartbeats are 100 s apart here, further than any
- * test waits: what arrives did not wait for one. */
+ * A pause and its end reach the workers at once. Heartbeats are 100 s apart here, longer than any
+ * test waits, so nothing here depends on a regular heartbeat. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -25,7 +25,8 @@ static void enqueue(const char *queue, int ms, int count)
             queue, ms, count);
 }
 
-/* Pauses a, then c: a worker that looks after the mark, whatever for, knows of a. */
+/* Pauses a, then c: a worker that sends a heartbeat after the mark, for whatever reason, knows of
+ * a. */
 static void pause_and_mark(void)
 {
     sql_run(fleet.sql, "SELECT claimd.pause_queue('a')");
@@ -33,7 +34,7 @@ static void pause_and_mark(void)
     sql_run(fleet.sql, "SELECT claimd.pause_queue('c')");
 }
 
-/* Each worker has looked since the mark: it knows. */
+/* True if each worker has sent a heartbeat since the mark. */
 static bool do_all_know(void)
 {
     return sql_i64(fleet.sql,
@@ -48,7 +49,7 @@ static void print_delay(const char *what)
                                     "::bigint FROM claimd.worker, public.mark"));
 }
 
-/* By hand, as a scheduler might that has not heard of the pause. */
+/* Pushes a hint by hand, like a scheduler that does not know of the pause. */
 static void push_by_hand(const char *queue)
 {
     char command[128];
@@ -70,7 +71,7 @@ START_TEST(an_idle_worker_leaves_a_paused_queue_and_takes_it_up_again_at_once)
     ck_assert(WAIT_UNTIL(do_all_know(), SOON_US));
     print_delay("idle");
     enqueue("a", 1, 1);
-    for (int i = 1; i <= 10; i++) { /* pops that may bring it */
+    for (int i = 1; i <= 10; i++) { /* pops that might return the hint */
         push_by_hand("a");
         enqueue("b", 1, 1);
         ck_assert(WAIT_UNTIL(finished("b") == i, SOON_US));

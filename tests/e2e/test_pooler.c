@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Daemons behind PgBouncer: in session mode they work, in transaction mode, where prepared
- * statements, settings and LISTEN belong to whoever comes next, they refuse to start (INTERFACES
- * rule 8), in a search_path of an enemy (fault.J1). Skipped where pgbouncer is not installed. */
+ * Daemons behind PgBouncer: in session mode they work; in transaction mode, where prepared
+ * statements, settings and LISTEN apply to whichever client comes next, they refuse to start
+ * (INTERFACES rule 8), even with a hostile search_path (fault.J1). Skipped if pgbouncer is not
+ * installed. */
 #include "base/buf.h"
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -70,8 +71,8 @@ static void start_pooler(size_t i)
     ck_assert_msg(WAIT_UNTIL(access(socket, F_OK) == 0, SOON_US), "see %s", log);
 }
 
-/* With a path that DBAs may have set for the users, in which PostgreSQL's own names come last, the
- * look for a pooler would ask this. */
+/* With a search_path that a DBA may have set for the users, in which PostgreSQL's own schema comes
+ * last, the check for a pooler would call this function. */
 static void plant(void)
 {
     sql_run(f.sql, "CREATE SEQUENCE public.runs");

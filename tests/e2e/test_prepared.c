@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two-phase commit: a producer's transaction is prepared, and committed by another session, later.
- * On an idle system, where the leader wants a NOTIFY, which no prepared transaction may send. */
+ * Two-phase commit: a producer's transaction is prepared, and committed later by another session.
+ * The system is idle, so that the leader wants a NOTIFY, which a prepared transaction cannot
+ * send. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -67,7 +68,7 @@ START_TEST(a_transaction_that_brings_and_changes_jobs_is_prepared_and_committed_
     ck_assert_str_eq(code, "");
     sql_close(producer);
     ck_assert_int_eq(open_jobs("true"), 2);
-    fleet_enqueue(&f, "noop", "{}", 1); /* the feed passes where the others will be */
+    fleet_enqueue(&f, "noop", "{}", 1); /* moves the feed's cursor past the place of the others */
     ck_assert(WAIT_UNTIL(open_jobs("true") == 2 && is_hungry(), SOON_US));
     sql_run(f.sql, "COMMIT PREPARED 'brought'");
     ck_assert(WAIT_UNTIL(is_completed(id) && is_completed(later), SOON_US));

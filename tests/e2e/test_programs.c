@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handlers that are programs, through real daemons: what they may say, what becomes of those that
- * break the protocol, and of those that can't be started. */
+ * Handlers that are programs, with real daemons: what they may report, and the handling of programs
+ * that violate the protocol or cannot be started. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -79,7 +79,7 @@ END_TEST
 static const struct {
     const char *how;
     const char *state;
-    const char *attempt; /* outcome and error of the first one; "" = none is kept */
+    const char *attempt; /* outcome and error of the first attempt; "" = not recorded */
 } ends[] = {
     {"snooze", "completed", "snoozed not packed"},
     {"fail", "discarded", "failed bad order"},
@@ -161,7 +161,7 @@ START_TEST(prog_P4_a_handler_is_told_why_it_should_stop)
 }
 END_TEST
 
-/* ---- programs that break the protocol ---- */
+/* ---- programs that violate the protocol ---- */
 
 static const char *const broken[][2] = {
     {"garbage", "the program said: a line that is no JSON object"},
@@ -198,7 +198,7 @@ START_TEST(prog_P5_the_last_words_of_a_program_are_in_the_log)
 }
 END_TEST
 
-/* What hostile.py leaves behind. */
+/* Looks for the process that hostile.py leaves behind. */
 static bool is_anybody_left(void)
 {
     static const char left[] = "sleep\0987654";
@@ -250,7 +250,8 @@ START_TEST(prog_P5_a_program_that_dies_between_jobs_costs_nobody_anything)
 }
 END_TEST
 
-/* All jobs come at once, so that most are in the pipe of a program that goes: it has read none. */
+/* All jobs arrive together, so that most are in the pipe of a program that ends without having read
+ * them. */
 START_TEST(prog_P5_a_job_that_its_program_did_not_read_is_given_to_the_next_one)
 {
     char args[SERVER_PATH_MAX + 64];
@@ -360,7 +361,7 @@ START_TEST(prog_O4_what_a_command_leaves_behind_is_ended)
 }
 END_TEST
 
-/* ---- programs that can't be started ---- */
+/* ---- programs that cannot be started ---- */
 
 START_TEST(prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_nobody)
 {
@@ -385,7 +386,7 @@ START_TEST(prog_P8_a_program_that_cannot_start_withdraws_its_kind_and_charges_no
     FILE *file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fclose(file), 0);
-    fleet_wait_state(&fleet, id, "completed"); /* it is tried again without anybody's doing */
+    fleet_wait_state(&fleet, id, "completed"); /* retried without any intervention */
     ASSERT_SQL("1", "SELECT attempt FROM claimd.jobs WHERE id = %lld", id);
     ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld", id);
 }
@@ -423,7 +424,7 @@ START_TEST(prog_P9_a_file_that_is_wrong_is_refused_with_its_place_and_what_is_al
 }
 END_TEST
 
-/* ---- */
+/* ---- the fleet ---- */
 
 static void add_programs(void)
 {

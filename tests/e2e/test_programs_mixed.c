@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handlers of all kinds in one worker: a plugin, a program that serves, commands that run once,
- * with and without an SDK. Their jobs are in one queue, and runners and programs are killed all the
- * time. The handlers are the candidates of the conformance kit: a job's args say what it does. */
+ * Handlers of all kinds in one worker: a plugin, a program that serves, and commands that run once,
+ * with and without an SDK. Their jobs are in one queue, while runners and programs are being
+ * killed. The handlers are the candidates of the conformance kit: the args of a job determine what
+ * it does. */
 #include "base/rand.h"
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -14,23 +15,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COPIES 8 /* of each job of each kind */
+#define COPIES 8 /* of each job and kind */
 #define KILLS 60
 #define RUNNERS_MAX 16
 #define LIMITS "{\"max_attempts\": 1000, \"max_crashes\": 1000, \"backoff\": \"fixed:0s\"}"
 
 static struct fleet fleet;
 static struct rand rand_of_test;
-static char mark[32]; /* an argument of all that handlers start: nobody else has it */
+static char mark[32]; /* an argument of everything that handlers start, unique to this test */
 
 static const char *const kinds[] = {"mixed_plugin", "mixed_python", "mixed_once", "mixed_shell"};
 
-/* Any of the results will do: an attempt may be killed before its checkpoint. */
+/* Any of the results is correct: an attempt may be killed before its checkpoint. */
 static const struct {
     const char *steps;
     const char *state;
     const char *results;
-    bool leaves; /* a process behind */
+    bool leaves; /* leaves a process behind */
 } works[] = {
     {"done 7", "completed", "[7]", false},
     {"progress 10\\nlog half\\nwait 0.05\\ndone [1, 2]", "completed", "[[1, 2]]", false},
@@ -70,7 +71,7 @@ static pid_t one_of(const pid_t *pids, size_t n)
     return pids[rand_below(&rand_of_test, (int64_t)n)];
 }
 
-/* A runner, or a program of one; 0 = there is none at the moment. */
+/* Returns a runner, or a program of one; 0 = there is none now. */
 static pid_t victim(void)
 {
     pid_t runners[RUNNERS_MAX];
@@ -90,10 +91,10 @@ static void kill_one(void)
     static const int signals[] = {SIGKILL, SIGKILL, SIGSEGV, SIGABRT};
     pid_t pid = 0;
     ck_assert(WAIT_UNTIL((pid = victim()) > 0, SOON_US));
-    (void)kill(pid, signals[rand_below(&rand_of_test, ARRAY_COUNT(signals))]); /* may be gone */
+    (void)kill(pid, signals[rand_below(&rand_of_test, ARRAY_COUNT(signals))]); /* it may be gone */
 }
 
-/* ---- what is left ---- */
+/* ---- processes left behind ---- */
 
 static bool has_mark(const char *path)
 {
@@ -148,7 +149,7 @@ START_TEST(prog_M1_jobs_of_all_handlers_end_once_as_they_should_while_their_proc
 }
 END_TEST
 
-/* ---- */
+/* ---- the fleet ---- */
 
 static const char *python(void)
 {
@@ -190,7 +191,7 @@ static void setup(void)
     (void)fflush(stdout);
     rand_seed(&rand_of_test, seed);
     (void)snprintf(mark, sizeof mark, "%d.%06lld", 40000000 + (int)getpid(),
-                   (long long)(clock_boot_us() % US_PER_S)); /* as seconds of a sleep */
+                   (long long)(clock_boot_us() % US_PER_S)); /* valid as the seconds of a sleep */
     fleet_start(&fleet, &options);
     add_handlers();
     fleet_start_scheduler(&fleet, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nobody is ever beside another in the section, whatever happens to masters and clients. */
+ * There are never two clients in the section, whatever happens to masters and clients. */
 #include "contest.h"
 #include "support/suite.h"
 
@@ -36,7 +36,7 @@ static void restart_master(void)
     ck_assert_msg(redis_server_restart(s, &err) == STATUS_OK, "%s", err.msg);
 }
 
-/* Shorter than what is left of a lease when it is won. */
+/* The pause is shorter than the rest of a lease when it is won. */
 static void pause_client(int64_t us)
 {
     pid_t pid = c.contenders[rand_below(&c.rand, CLIENTS)].pid;
@@ -82,8 +82,7 @@ START_TEST(T3_T4_random_faults_make_no_two_owners)
     contest_add(&c, program, "first");
     contest_add(&c, program, "second");
     contest_add(&c, program, "third");
-    contest_pause(&c,
-                  3 * US_PER_S); /* the masters are young: nobody trusts them before (lock.N1) */
+    contest_pause(&c, 3 * US_PER_S); /* the masters are young, and not trusted before (lock.N1) */
     while (!contest_is_over(&c)) {
         contest_pause(&c, rand_below(&c.rand, 500 * US_PER_MS));
         if (!contest_is_over(&c)) {

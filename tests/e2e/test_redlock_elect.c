@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock elect: one of several candidates runs the command, and another one when that can't. */
+ * redlock elect: one of several candidates runs the command, and another one if that one cannot. */
 #include "redlock_cmd_world.h"
 
-/* A busy machine is not to look like a dead node. */
+/* The timeout keeps a busy machine from looking like a dead node. */
 #define ELECT "elect", "k", "--trust-fresh", "--ttl", "2s", "--node-timeout", "200ms"
-/* Fails if another one still leads; then it says that it does, once it can end by SIGTERM. */
+/* Fails if another leader is still active; then reports itself, once SIGTERM can end it. */
 #define LEAD(name)                                                           \
     "sh", "-c",                                                              \
         "mkdir $DIR/leads || exit 99; trap 'rmdir $DIR/leads; exit 0' TERM;" \
@@ -19,7 +19,8 @@ START_TEST(another_candidate_is_elected_when_the_leader_is_killed)
     pid_t second = start("second.log", ELECT, "--", "sh", "-c",
                          "kill -0 $(cat $DIR/up) && exit 99; echo $$ >$DIR/next; exit 7");
     ck_assert_int_eq(kill(first, SIGKILL), 0);
-    ck_assert_int_eq(world_wait(second), 7); /* its command's; that of the first one is gone */
+    /* The exit code of its own command; the first command is gone. */
+    ck_assert_int_eq(world_wait(second), 7);
     ck_assert(!world_runs(command));
     ck_assert_int_eq(world_wait(first), 128 + SIGKILL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The programs of examples/locks, each against five private masters: what they print is what they
- * are there to show. */
+ * Runs the programs of examples/locks, each on five private masters, and checks their output. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cluster/servers.h"
@@ -36,7 +35,7 @@ static void teardown(void)
     dir_remove(home);
 }
 
-/* Runs the example to its end, which must be a good one; its output is in `out`. */
+/* Runs the example to its end, with exit code 0; its output is in `out`. */
 static const char *run_example(const char *name)
 {
     struct err err = {0};
@@ -60,7 +59,7 @@ static const char *run_example(const char *name)
     return buf_at(&out);
 }
 
-/* The number behind the first `label` in what was printed. */
+/* Returns the number after the first `label` in the output. */
 static long long number_after(const char *text, const char *label)
 {
     const char *at = strstr(text, label);
@@ -176,7 +175,7 @@ END_TEST
 START_TEST(the_nightly_backup_runs_once_among_three_hosts)
 {
     const char *text = run_example("10_nightly");
-    /* On a busy machine a host may come so late that it is the first one, or the last. */
+    /* On a busy machine, a host may be so late that it is the first one, or the last. */
     ck_assert_uint_eq(times(text, ": backs up\n"), 1);
     ck_assert_uint_eq(times(text, ": has backed up\n"), 1);
     ck_assert_uint_eq(times(text, ": nothing to do: "), 2);
@@ -193,7 +192,7 @@ START_TEST(an_owner_locks_again_without_the_nodes)
 }
 END_TEST
 
-/* Bounds for a machine that does much else besides; a lost wake-up would take the rest of 30 s. */
+/* The bounds suit a machine that does much else; a lost wake-up would take the rest of 30 s. */
 START_TEST(a_waiter_is_woken_and_does_not_poll)
 {
     const char *text = run_example("12_wake_up");

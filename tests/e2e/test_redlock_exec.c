@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock exec where nothing breaks: codes, holding, signals, and what it refuses. */
+ * redlock exec without faults: exit codes, holding, signals, and refusals. */
 #include "redlock_cmd_world.h"
 
-/* Fresh nodes are trusted: they were started a moment ago. A busy machine is not to look like a
- * dead node. */
+/* Fresh nodes are trusted, since they were just started. The timeout keeps a busy machine from
+ * looking like a dead node. */
 #define EXEC "exec", "k", "--trust-fresh", "--node-timeout", "1s"
-/* A command that has its lock once $DIR/NAME is there, and ends when it is killed. */
+/* A command that creates $DIR/NAME when it has its lock, and runs until it is killed. */
 #define HOLD(name) "sh", "-c", "echo $$ >$DIR/" name "; exec tail -f /dev/null"
 
 START_TEST(the_exit_code_of_the_command_is_passed)
@@ -41,7 +41,8 @@ START_TEST(a_lock_that_another_holds_is_refused_at_once_and_won_after_its_releas
     ck_assert_int_eq(redlock(EXEC, "--", "true"), 75);
     ck_assert(world_said("held by another"));
     ck_assert_int_eq(redlock(EXEC, "-E", "3", "--", "true"), 3);
-    ck_assert_int_eq(redlock(EXEC, "-E", "0", "--", "true"), 0); /* cron mails what is said */
+    /* No output, which cron would mail. */
+    ck_assert_int_eq(redlock(EXEC, "-E", "0", "--", "true"), 0);
     ck_assert_uint_eq(world.out.len, 0);
     ck_assert_int_eq(redlock(EXEC, "--quiet", "--", "true"), 75);
     ck_assert_uint_eq(world.out.len, 0);
@@ -96,7 +97,8 @@ START_TEST(a_signal_ends_the_wait_and_leaves_the_lock_alone)
     pid_t command = world_pid("held");
     pid_t waiter =
         start("waiter.log", EXEC, "--wait", "forever", "--", "sh", "-c", "echo >$DIR/won");
-    ck_assert_int_eq(redlock(EXEC, "--", "true"), 75); /* so long the waiter had to get there */
+    /* In this time, the waiter has begun to wait. */
+    ck_assert_int_eq(redlock(EXEC, "--", "true"), 75);
     ck_assert_int_eq(kill(waiter, SIGTERM), 0);
     ck_assert_int_eq(world_wait(waiter), 128 + SIGTERM);
     ck_assert(!world_has("won", ""));
@@ -116,7 +118,8 @@ START_TEST(signals_are_passed_on_to_the_command)
     pid_t pid =
         start("exec.log", EXEC, "--", "sh", "-c",
               "for s in USR1 USR2 HUP WINCH INT QUIT; do trap \"echo $s >>$DIR/got\" $s; done;"
-              /* Nothing that blocks: a shell may miss a signal that comes just before it does. */
+              /* Contains nothing that blocks: a shell may miss a signal that arrives just before a
+               * blocking call. */
               "trap 'exit 5' TERM; echo $$ >$DIR/up; while :; do :; done");
     (void)world_pid("up");
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -154,7 +157,7 @@ START_TEST(a_lock_is_kept_as_long_as_was_asked_for_and_a_signal_cuts_that_short)
 }
 END_TEST
 
-/* With a lease of half an hour: it is the longest hold that ends the command, not the lease. */
+/* The lease is half an hour, so --max-hold ends the command, not the lease. */
 START_TEST(E9_a_command_is_ended_before_its_longest_hold_is_over)
 {
     int64_t began_us = wait_now_us();
@@ -166,7 +169,7 @@ START_TEST(E9_a_command_is_ended_before_its_longest_hold_is_over)
 }
 END_TEST
 
-/* It ignores SIGTERM: the lock is released when it is gone, not before. */
+/* The command ignores SIGTERM: the lock is released when it has ended, not before. */
 START_TEST(E9_the_lock_is_released_only_after_the_command_has_ended)
 {
     int code =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock exec when something breaks: itself killed or stopped, masters stopped. A command never
- * runs when its lock has passed on. */
+ * redlock exec with faults: it is killed or stopped, or masters are stopped. A command never runs
+ * after its lock has passed to another client. */
 #include "redlock_cmd_world.h"
 
 #include <dirent.h>
@@ -9,19 +9,20 @@
 #include <stdlib.h>
 
 #define TTL_US (2 * US_PER_S)
-/* A busy machine is not to look like a dead node. */
+/* The timeout keeps a busy machine from looking like a dead node. */
 #define EXEC "exec", "k", "--trust-fresh", "--ttl", "2s", "--node-timeout", "200ms"
-/* It and a child of it, until they are killed; the child's number is in $DIR/NAME-child. */
+/* The command and a child of it run until they are killed; the child's pid is in
+ * $DIR/NAME-child. */
 #define HOLD(name) \
     "sh", "-c",    \
         "tail -f /dev/null & echo $! >$DIR/" name "-child; echo $$ >$DIR/" name "; wait; wait"
-/* Says whether that one was gone when the lock was won. */
+/* Reports whether that command was gone when the lock was won. */
 #define LOOK(name)                                                                \
     "sh", "-c",                                                                   \
         "for f in " name " " name "-child; do kill -0 $(cat $DIR/$f) 2>/dev/null" \
         " && grep -q 'State:.[^Z]' /proc/$(cat $DIR/$f)/status && echo overlap; done; echo alone"
 
-/* The child of `parent` that is called so; 0 = none. */
+/* Returns the child of `parent` with that name; 0 = none. */
 static pid_t find_child(pid_t parent, const char *name)
 {
     char file[64];
@@ -49,7 +50,7 @@ static pid_t find_child(pid_t parent, const char *name)
     return found;
 }
 
-/* It takes its name a moment after its parent has gone on. */
+/* The guard takes its name a moment after its parent has continued. */
 static pid_t guard_of(pid_t parent)
 {
     pid_t guard = 0;
@@ -86,7 +87,7 @@ START_TEST(the_command_of_a_killed_redlock_dies_without_its_guard_as_well)
     ck_assert_int_eq(kill(guard_of(pid), SIGKILL), 0);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert(WAIT_UNTIL(!world_runs(command), LIMIT_US));
-    ck_assert_int_eq(kill(world_pid("held-child"), SIGKILL), 0); /* nobody else does */
+    ck_assert_int_eq(kill(world_pid("held-child"), SIGKILL), 0); /* nothing else kills it */
     (void)world_wait(pid);
 }
 END_TEST
@@ -112,7 +113,7 @@ START_TEST(F3_a_redlock_without_its_guard_kills_the_group_first_when_it_goes_on)
     ck_assert_int_eq(kill(guard_of(pid), SIGKILL), 0);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     ck_assert_int_eq(redlock(EXEC, "--wait", "10s", "--", "true"), 0);
-    ck_assert(!is_gone("held")); /* this is what the guard is for */
+    ck_assert(!is_gone("held")); /* that is the guard's task */
     ck_assert_int_eq(kill(pid, SIGCONT), 0);
     ck_assert_int_eq(world_wait(pid), 74);
     ck_assert(is_gone("held"));
@@ -123,7 +124,7 @@ START_TEST(a_stopped_command_is_killed_before_its_lock_passes_on)
 {
     pid_t pid = start("exec.log", EXEC, "--", HOLD("held"));
     (void)world_pid("held");
-    ck_assert_int_eq(kill(pid, SIGTSTP), 0); /* stops the command, and then itself */
+    ck_assert_int_eq(kill(pid, SIGTSTP), 0); /* stops the command, and then redlock itself */
     ck_assert_int_eq(redlock(EXEC, "--wait", "10s", "--", LOOK("held")), 0);
     ck_assert(!world_said("overlap"));
     ck_assert_int_eq(kill(pid, SIGCONT), 0);
@@ -139,7 +140,8 @@ START_TEST(a_command_that_is_stopped_and_continued_in_time_goes_on)
     ck_assert_int_eq(kill(pid, SIGTSTP), 0);
     ck_wait_file("exec.log", "stopped; the lease runs on");
     ck_assert_int_eq(kill(pid, SIGCONT), 0);
-    autoclose int fd = open(world_path("fifo"), O_WRONLY | O_CLOEXEC); /* once it reads */
+    /* Blocks until the command reads. */
+    autoclose int fd = open(world_path("fifo"), O_WRONLY | O_CLOEXEC);
     ck_assert_int_eq(write(fd, "\n", 1), 1);
     ck_assert_int_eq(world_wait(pid), 6);
 }
@@ -158,7 +160,7 @@ START_TEST(A6_a_stopped_majority_of_masters_is_told_as_69_in_bounded_time)
     world_signal_masters(0, 3, SIGSTOP);
     int64_t began_us = wait_now_us();
     ck_assert_int_eq(redlock(EXEC, "--", "sh", "-c", "echo >$DIR/ran"), 69);
-    ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S); /* 2 s of them for connecting */
+    ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S); /* of which connecting takes 2 s */
     ck_assert(!world_has("ran", ""));
     ck_assert(world_said("too many nodes failed"));
     world_signal_masters(0, 3, SIGCONT);
@@ -176,7 +178,7 @@ START_TEST(W9_a_command_ends_in_time_when_a_majority_of_masters_stops)
     int64_t began_us = wait_now_us();
     ck_assert(WAIT_UNTIL(!world_runs(command), LIMIT_US));
     ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S);
-    ck_assert(world_has("termed", "\n")); /* SIGTERM came first, and it did not end */
+    ck_assert(world_has("termed", "\n")); /* SIGTERM came first, and did not end it */
     ck_assert_int_eq(world_wait(pid), 74);
     ck_assert(world_has("exec.log", "the lock can't be kept: ending the command"));
     world_signal_masters(0, 3, SIGCONT);
@@ -187,7 +189,8 @@ START_TEST(E3_a_command_whose_lock_was_deleted_everywhere_is_killed_at_the_next_
 {
     pid_t pid = start("exec.log", EXEC, "--", HOLD("held"));
     (void)world_pid("held");
-    ck_assert_int_eq(kill(pid, SIGSTOP), 0); /* else it heals one copy before the next is deleted */
+    /* Otherwise it would heal one copy before the next is deleted. */
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     for (size_t i = 0; i < MASTERS; i++) {
         struct err err = {0};
         const char *const words[] = {"DEL", "k", NULL};

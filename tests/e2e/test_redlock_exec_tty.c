@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock exec as a job of a shell on a terminal. The shell here is a process of the test that does
- * what a shell does: a job in a group of its own in the foreground, which may stop and go on. */
+ * redlock exec as a job of a shell on a terminal. A process of the test plays the shell: it runs a
+ * job in a process group of its own in the foreground, which may stop and continue. */
 #include "redlock_cmd_world.h"
 
 #include <fcntl.h>
@@ -12,10 +12,11 @@
 
 #define CTRL_C "\x03"
 #define CTRL_Z "\x1a"
-/* Asks the terminal for a line. */
+/* Reads a line from the terminal. */
 #define READ_LINE "echo $$ >$DIR/up; read x && echo $x >$DIR/line; exit 4"
 
-/* Nothing that blocks: a shell may miss a signal that comes just before it does. */
+/* Contains nothing that blocks: a shell may miss a signal that arrives just before a blocking
+ * call. */
 #define WAIT_FOR_INTERRUPT \
     "trap 'echo int >$DIR/got; exit 3' INT; echo $$ >$DIR/up; while :; do :; done"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * This library beside clients of other libraries, for the same key (lock.L8):
- * test_redlock_interop [REDSYNC'S PROGRAM]. 77 = what it needs isn't there. */
+ * This library beside clients of other libraries, for the same key (lock.L8): test_redlock_interop
+ * [REDSYNC'S PROGRAM]. Exit code 77 = something that it needs is missing. */
 #include "base/buf.h"
 #include "contest.h"
 #include "support/suite.h"
@@ -10,11 +10,11 @@
 #include <stdio.h>
 
 #define SKIPPED 77
-#define PYTHON "/usr/bin/python3" /* Debian's: python3-redis belongs to it */
+#define PYTHON "/usr/bin/python3" /* Debian's, which finds python3-redis */
 
 static char ours[SERVER_PATH_MAX];
 static char redsync[SERVER_PATH_MAX];
-static const char *third; /* the third contender's path */
+static const char *third; /* path of the third contender */
 static struct contest c;
 
 START_TEST(T7_clients_of_other_libraries_and_ours_exclude_each_other)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock status, nodes and bench; and that no password is ever seen. The masters want one. */
+ * redlock status, nodes and bench; and no password is ever printed. The masters need one. */
 #include "redlock_cmd_world.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 
 #define PASSWORD "hunter2-secret"
-#define PATIENT "--node-timeout", "1s" /* a busy machine is not to look like a dead node */
+#define PATIENT "--node-timeout", "1s" /* keeps a busy machine from looking like a dead node */
 #define WRONG "hunter3-secret"
 
 static void set_password(const char *text)
@@ -15,7 +15,7 @@ static void set_password(const char *text)
     ck_assert_int_eq(setenv("REDLOCK_PASSWORD", text, 1), 0);
 }
 
-/* A key on one master, as if an unknown client had it. */
+/* Sets a key on one master, as if an unknown client held it. */
 static void put(size_t master, const char *value)
 {
     struct err err = {0};
@@ -32,7 +32,7 @@ START_TEST(status_tells_held_free_split_and_no_quorum)
     ck_assert(world_said("free on 5 of 5 nodes"));
     put(0, "AAAAAAAAAAAAAAAAAAAAAAAAAAA");
     put(1, "BBBBBBBBBBBBBBBBBBBBBBBBBBB");
-    ck_assert_int_eq(redlock("status", "k", PATIENT), 1); /* three are free: it can be won */
+    ck_assert_int_eq(redlock("status", "k", PATIENT), 1); /* three are free, so it can be won */
     put(2, "CCCCCCCCCCCCCCCCCCCCCCCCCCC");
     ck_assert_int_eq(redlock("status", "k", PATIENT), 2);
     ck_assert(world_said("split"));
@@ -40,7 +40,7 @@ START_TEST(status_tells_held_free_split_and_no_quorum)
     put(4, "AAAAAAAAAAAAAAAAAAAAAAAAAAA");
     ck_assert_int_eq(redlock("status", "k", PATIENT), 0);
     ck_assert(world_said("held by AAAAAAAA on 3 of 5 nodes"));
-    ck_assert(!world_said("AAAAAAAAA")); /* never all of a token */
+    ck_assert(!world_said("AAAAAAAAA")); /* never a whole token */
     ck_assert_int_eq(redlock("status", "k", PATIENT, "--json"), 0);
     ck_assert(world_said("\"verdict\": \"held\", \"holder\": \"AAAAAAAA\", \"ttl_ms\": "));
     world_signal_masters(0, 3, SIGSTOP);
@@ -60,7 +60,7 @@ START_TEST(nodes_tells_who_may_vote_and_why_not)
     redis_server_kill(&world.servers[4]);
     ck_assert_int_eq(redlock("nodes", PATIENT, "--trust-fresh"), 0);
     ck_assert(world_said("4 of 5 may vote"));
-    ck_assert(world_said("onnect")); /* why */
+    ck_assert(world_said("onnect")); /* the reason */
 }
 END_TEST
 
@@ -120,7 +120,7 @@ START_TEST(a_wrong_password_is_refused_with_its_node_and_never_shown)
     char url[256];
     set_password(WRONG);
     ck_assert_int_eq(redlock(EXEC, "--", "true"), 78);
-    ck_assert(world_said(world.dir)); /* one of them */
+    ck_assert(world_said(world.dir)); /* the address of a node */
     ck_assert(!world_said(WRONG));
     ck_assert_int_eq(redlock("nodes", PATIENT), 69);
     ck_assert(!world_said(WRONG));

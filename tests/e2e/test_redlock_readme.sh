@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test_redlock_readme.sh SOURCE_DIR BUILD_DIR: what redlock/README.md says can be done, as it is written there: every piece
-# of C compiles without a warning, every symbol of redlock.h is named or shown, every link leads somewhere; the first
-# programs, the pieces and the line of the crontab do what they say with an installed redlock and private masters, whose
-# user has no more rights than the page gives it; the examples can be built by hand and run as their README says.
+# test_redlock_readme.sh SOURCE_DIR BUILD_DIR: checks redlock/README.md unchanged: every piece of C compiles
+# without a warning, every symbol of redlock.h is named or shown, and no link is broken. The first programs, the
+# pieces and the line of the crontab work as described with an installed redlock and private masters, whose user
+# has only the rights that the page gives it. The examples can be built by hand and run as their README describes.
 set -eu
 source_dir=$1
 build_dir=$2
@@ -22,7 +22,8 @@ fail() {
     exit 1
 }
 
-# block-1.c, block-2.c … in the order of the page; those that are no files of their own become the body of snippet().
+# Writes block-1.c, block-2.c … in the order of the page; blocks that are not complete files become the body of
+# snippet().
 awk -v dir="$tmp" '
     /^```c$/ { n++; file = dir "/block-" n ".c"; inside = 1; first = 1; next }
     /^```$/ && inside { if (is_body) print "}" >file; inside = 0; close(file); next }
@@ -48,7 +49,7 @@ for standard in c11 gnu17; do
     done
 done
 
-# Names of the header without its comments and its guard.
+# Names of the header without its comments and its include guard.
 sed 's,//.*,,' "$source_dir/redlock/redlock.h" | awk '{
         line = $0
         while (line != "") {
@@ -95,7 +96,7 @@ if grep -q '^CMAKE_C_FLAGS:.*-fsanitize' "$build_dir/CMakeCache.txt"; then
     exit 0
 fi
 
-# Three masters; programs come as the user that the page creates.
+# Three masters; programs log in as the user that the page creates.
 acl=$(awk '/ACL SETUSER/ { inside = 1 } /```/ { inside = 0 } inside { printf "%s ", $0 }' "$readme" | sed 's/PASSWORD/secret/')
 nodes=
 for i in 1 2 3; do
@@ -124,7 +125,7 @@ PKG_CONFIG_PATH=$(dirname "$(find "$tmp/prefix" -name redlock.pc)")
 LD_LIBRARY_PATH=$(pkg-config --variable=libdir "$PKG_CONFIG_PATH/redlock.pc")
 export PKG_CONFIG_PATH LD_LIBRARY_PATH
 
-# The first programs, with these nodes in place of the page's, and a key that the user may have.
+# The first programs, with these nodes instead of the page's, and with a key that the user may access.
 compile=$(sed -n 's/^cc -o nightly /&-Wall -Wextra -Werror /p' "$readme")
 sed -e "s|= \"10.0.0.1,.*\"|= \"$REDLOCK_NODES\", .user = \"locks\", .password = \"secret\", .trust_fresh = true|" \
     -e 's/nightly-backup/lock:nightly/' "$tmp/block-1.c" >"$tmp/nightly.c"
@@ -166,7 +167,7 @@ for said in 'one of eight: reports#[1-8]' 'read the map' 'change the map' 'leade
     grep -q "^$said" "$tmp/pieces.out" || fail "$readme: its pieces never say '$said': $(cat "$tmp/pieces.out")"
 done
 
-# The crontab's line on three hosts at once.
+# The line of the crontab on three hosts at the same time.
 line=$(sed -n 's/^0 3 \* \* \*  *//p' "$readme" | sed "s/nightly-backup/lock:nightly --trust-fresh/; s/10m/1s/; s,-- .*,-- echo backed up,")
 case $line in
     'redlock exec lock:nightly '*) ;;
@@ -197,7 +198,7 @@ for host in $hosts; do
     wait "$host" || fail "redlock exec --wait: $(cat "$tmp"/host-?.out)"
 done
 
-# An example built by hand, and the runner.
+# An example built by hand, and the script that runs all of them.
 cp -r "$source_dir/examples/locks" "$tmp/locks"
 (cd "$tmp/locks" && eval "$(sed -n 's/^cc -o 07_counter /&-Wall -Wextra -Werror /p' README.md)") ||
     fail "examples/locks/README.md: its compile line fails"

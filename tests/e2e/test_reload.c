@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SIGHUP: what a running daemon takes on from its configuration, what it names and what it refuses.
- * The test plays systemd: it owns the worker's NOTIFY_SOCKET. */
+ * SIGHUP: which changes of the configuration a running daemon applies, which it reports, and which
+ * it refuses. The test plays systemd: it owns the worker's NOTIFY_SOCKET. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -28,7 +28,7 @@ static void config_path(char *ret_path, size_t size)
     (void)snprintf(ret_path, size, "%s/config.json", f.dir);
 }
 
-/* Prints the text up to `old`, then `new`; returns what is behind `old`. */
+/* Prints the text up to `old`, then `new`; returns the text after `old`. */
 static const char *replaced(FILE *file, const char *text, const char *old, const char *new)
 {
     const char *at = strstr(text, old);
@@ -37,8 +37,8 @@ static const char *replaced(FILE *file, const char *text, const char *old, const
     return at + strlen(old);
 }
 
-/* The fleet's configuration with another level, `worker` before the worker's members and `more`
- * behind those of the top. */
+/* Writes the fleet's configuration with another level, with `worker` before the worker's members
+ * and `more` after those of the top object. */
 static void write_config(const char *level, const char *worker, const char *more)
 {
     char path[SERVER_PATH_MAX + 16];
@@ -81,7 +81,7 @@ static void open_socket(char *ret_env, size_t size)
     (void)snprintf(ret_env, size, "NOTIFY_SOCKET=%s", at.sun_path);
 }
 
-/* The next message; "" when none comes. A watchdog's are passed over. */
+/* Returns the next message, "" if none arrives. Skips those of a watchdog. */
 static void notified(char *ret_text, size_t size)
 {
     struct pollfd p = {.fd = notify_fd, .events = POLLIN};
@@ -129,7 +129,7 @@ static void expect_reload_told_to_systemd(void)
     char text[256];
     long long us = 0;
     struct timespec now = {0};
-    do { /* one that was taken for dead is ready again, too */
+    do { /* a worker that was marked dead also becomes ready again */
         notified(text, sizeof text);
     } while (strcmp(text, "READY=1") == 0);
     ck_assert_msg(sscanf(text, "RELOADING=1\nMONOTONIC_USEC=%lld", &us) == 1, "%s", text);
@@ -184,7 +184,7 @@ START_TEST(what_needs_a_restart_is_named_and_not_taken_on)
     wait_line(WORKER, "\"event\":\"reloaded\",\"keys\":\"log_format, ");
     int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
     (void)fleet_enqueue(&f, "noop", "{}", 1);
-    fleet_wait_finished(&f, done + 1, "completed", SOON_US); /* under the scheduler's prefix */
+    fleet_wait_finished(&f, done + 1, "completed", SOON_US); /* fed under the scheduler's prefix */
     wait_line(WORKER, "\"event\":\"job_finished\"");
 }
 END_TEST
@@ -192,7 +192,7 @@ END_TEST
 START_TEST(a_scheduler_feeds_further_ahead_at_once)
 {
     static const char count[] = "ZCARD claimd:hints:default";
-    fleet_signal(f.workers[0], SIGSTOP); /* its kinds stay served for a while */
+    fleet_signal(f.workers[0], SIGSTOP); /* its kinds count as served for a while */
     (void)fleet_enqueue(&f, "noop", "{}", 100);
     int64_t most = 0;
 #define HINTS                                                        \
@@ -216,7 +216,7 @@ static bool has_ended(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
 }
 
-/* SIGHUP after SIGHUP until it has ended, faster than a configuration can be read. */
+/* Sends SIGHUP repeatedly until it has ended, faster than a configuration can be read. */
 static int end_amid_reloads(pid_t *pid)
 {
     const struct timespec pause = {.tv_nsec = 100000};
@@ -278,13 +278,13 @@ START_TEST(a_daemon_without_a_file_outlives_its_terminal)
 }
 END_TEST
 
-/* Every line of a life, from the first on, crashes and refused plugins in it. */
+/* Checks every line of a worker's life, including crashes and refused plugins. */
 START_TEST(with_json_every_line_of_a_worker_is_an_object)
 {
     char path[SERVER_PATH_MAX + 64];
     char line[8192];
     int lines = 0;
-    sql_run(f.sql, "DELETE FROM claimd.job"); /* what the drained worker gave back */
+    sql_run(f.sql, "DELETE FROM claimd.job"); /* jobs that the drained worker handed back */
     write_config("\"debug\"", "", ", \"log_format\": \"json\"");
     fleet_start_worker(&f, 1, NULL);
     int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
@@ -336,5 +336,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    return suite_run_in_one(suite()); /* one fleet, whose configuration goes on changing */
+    return suite_run_in_one(suite()); /* one fleet, whose configuration keeps changing */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three schedulers, of which the leader dies at each tick of a schedule: one job per tick, none
- * twice, none left out (feat A19). CLAIMD_SOAK=1: 60 ticks. */
+ * Three schedulers, whose leader dies at each tick of a schedule: there is one job per tick, none
+ * is duplicated, and none is missing (feat A19). CLAIMD_SOAK=1: 60 ticks. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -13,7 +13,7 @@
 
 #define TICKS 20
 #define SOAK_TICKS 60
-#define EVERY_S 3 /* about as long as a change of leaders takes here */
+#define EVERY_S 3 /* about as long as a change of the leader takes here */
 #define SCHEDULERS 3
 
 static struct fleet f;
@@ -34,8 +34,8 @@ static int64_t ticks_wanted(void)
     return getenv("CLAIMD_SOAK") != NULL ? SOAK_TICKS : TICKS; /* NOLINT(concurrency-mt-unsafe) */
 }
 
-/* Each one dies by its own hand once it has fired a tick; every fourth one when it has asked for
- * that, and may not know whether it did, if that comes first. */
+/* Each one kills itself once it has fired a tick; every fourth one does so when it has requested
+ * that and may not know the result, if that happens first. */
 static void launch(size_t i, bool dies_asking)
 {
     char probe[64];
@@ -43,7 +43,8 @@ static void launch(size_t i, bool dies_asking)
     fleet_launch_scheduler(&f, i, (const char *const[]){probe, NULL});
 }
 
-/* Just before every other tick: the leader dies with the tick undone, and the next one is late. */
+/* True just before every other tick: then the leader dies before it fires the tick, and the next
+ * leader is late. */
 static bool is_before_a_tick(void)
 {
     return sql_i64(f.sql,
@@ -53,7 +54,7 @@ static bool is_before_a_tick(void)
                    EVERY_S) > 0;
 }
 
-/* As they say of themselves; a dead one may still stand there as the leader. */
+/* Finds the leader by the schedulers' own rows; a dead one may still be recorded as the leader. */
 static bool kill_the_leader(void)
 {
     pid_t leader = (pid_t)sql_i64(f.sql, "SELECT COALESCE((SELECT pid FROM claimd.scheduler WHERE "
@@ -75,7 +76,7 @@ static bool is_gone(size_t i)
     return f.schedulers[i] > 0 && waitpid(f.schedulers[i], NULL, WNOHANG) == f.schedulers[i];
 }
 
-/* Starts those anew that have died; returns how many that were. */
+/* Restarts the schedulers that have died; returns how many. */
 static int replace_the_dead(int deaths)
 {
     int died = 0;
@@ -106,7 +107,7 @@ START_TEST(A19_the_leader_dies_at_each_tick_and_each_tick_is_one_job)
 {
     int64_t wanted = ticks_wanted();
     int deaths = 0;
-    int killed = 0; /* of them, with a tick undone */
+    int killed = 0; /* those of `deaths` that left a tick undone */
     for (size_t i = 0; i < SCHEDULERS; i++) {
         launch(i, false);
     }
@@ -129,7 +130,7 @@ START_TEST(A19_the_leader_dies_at_each_tick_and_each_tick_is_one_job)
     ck_assert_int_ge(fired, wanted);
     ck_assert_msg(deaths >= wanted / 2 && killed >= wanted / 8,
                   "%d deaths, %d before a tick, in %lld ticks", deaths, killed, (long long)fired);
-    /* The ticks follow each other without a gap, and each has a job of its own. */
+    /* The ticks follow each other without a gap, and each has its own job. */
     ck_assert_int_eq(sql_i64(f.sql,
                              "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) / %d + 1)::int8"
                              " FROM claimd.schedule_fire",

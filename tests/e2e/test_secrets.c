@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Passwords never appear: canaries for PostgreSQL (scram) and Redis (ACL user, requirepass, in a
- * file and in a URL), right and wrong, at log_level debug. They are looked for in all that the
- * programs print and log, in the servers' logs, in argv and environ of every process, and in what
- * the daemons write into the database. */
+ * Passwords never appear: there are canaries for PostgreSQL (scram) and Redis (ACL user,
+ * requirepass, in a file and in a URL), right and wrong ones, at log_level debug. The test searches
+ * everything that the programs print and log, the servers' logs, argv and environ of every process,
+ * and what the daemons write into the database. */
 #include "operator.h"
 #include "support/suite.h"
 
@@ -41,7 +41,8 @@ static void search_file(const char *path)
     search(path, bytes, len);
 }
 
-/* argv and environ of all processes that we may read; returns how many runners were among them. */
+/* Searches argv and environ of all processes that we may read; returns how many of them are
+ * runners. */
 static int search_processes(void)
 {
     char path[300];
@@ -106,7 +107,7 @@ static void search_database(void)
     }
 }
 
-/* ---- ways to be given a password ---- */
+/* ---- ways to pass a password ---- */
 
 #define FILES                                     \
     "CLAIMD_POSTGRES_PASSWORD_FILE=@/secret-pg\n" \
@@ -208,7 +209,7 @@ static int64_t spied(int64_t id, const char *what)
                    what, (long long)id);
 }
 
-/* ---- a password that changes under load ---- */
+/* ---- a password change under load ---- */
 
 static void redis_as_app(size_t node, const char *password, const char *command)
 {
@@ -225,8 +226,8 @@ static void take_new_password(pid_t pid, const char *log)
                          SOON_US));
 }
 
-/* Old and new are valid together for a while. Then servers forget the old one and end every
- * connection, as ACL LOAD does in Redis 7.0, one server after the other. */
+/* Old and new password are both valid for a while. Then one server after the other forgets the old
+ * one and ends every connection, as ACL LOAD does in Redis 7.0. */
 START_TEST(a_redis_password_changes_under_load_and_nobody_is_refused)
 {
     static const char env[] = "CLAIMD_REDIS_USER=app\n"
@@ -274,7 +275,8 @@ START_TEST(a_redis_password_changes_under_load_and_nobody_is_refused)
 }
 END_TEST
 
-/* Both passwords are in the daemons' memory; and whoever could write into a worker would be it. */
+/* Both passwords are in the daemons' memory; and a process that could write into a worker would
+ * control it. */
 START_TEST(J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory)
 {
     char log[SERVER_PATH_MAX + 64];
@@ -291,14 +293,14 @@ START_TEST(J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory)
     end(worker);
     end(scheduler);
     if (spied(first, "uid") == 0) {
-        return; /* root may look at everything */
+        return; /* root may read everything */
     }
     ck_assert_int_eq(spied(first, "mem") + spied(first, "environ"), 0);
     ck_assert_int_eq(spied(last, "mem") + spied(last, "environ"), 0);
 }
 END_TEST
 
-/* ---- the world ---- */
+/* ---- the fleet ---- */
 
 static void write_config(const char *name, const char *format)
 {
@@ -325,7 +327,8 @@ static void set_up_redis(void)
         (void)snprintf(command, sizeof command, "CONFIG SET port %d", ports[i]);
         fleet_redis(&f, i, command);
         fleet_redis(&f, i, "ACL SETUSER app on >" CANARY "-redis ~claimd:* &* +@all");
-        fleet_redis(&f, i, "CONFIG SET requirepass " CANARY "-redis"); /* the last open command */
+        /* The last command without a password. */
+        fleet_redis(&f, i, "CONFIG SET requirepass " CANARY "-redis");
     }
 }
 

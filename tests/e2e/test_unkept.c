@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kinds that keep no completed jobs, through real daemons: each job is counted once, whatever
- * happens to workers and connections, and what it held is free. */
+ * Kinds that keep no completed jobs, with real daemons: each job is counted once, whatever happens
+ * to workers and connections, and its limits are free again. */
 #include "support/fleet.h"
 #include "support/suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs that can't be started: their kinds are withdrawn and nobody is charged; doctor, workers
- * and a metric say so until the program is mended. */
+ * Programs that cannot be started: their kinds are withdrawn and no job is charged; doctor, workers
+ * and a metric report it until the program is repaired. */
 #include "cluster/scrape.h"
 #include "operator.h"
 #include "support/suite.h"
@@ -16,10 +16,10 @@
 static struct fleet fleet;
 static char http[128];
 
-/* Each file is of one kind of the same name. */
+/* Each file has one kind of the same name. */
 static const struct {
     const char *name;
-    const char *json; /* of its command and what belongs to it; @ is the fleet's folder */
+    const char *json; /* its command and related members; @ is the fleet's folder */
     const char *why;
 } unstarted[] = {
     {"lost", "\"command\": [\"@/script\"]",
@@ -68,7 +68,7 @@ static double refused_files(void)
     return st == STATUS_OK ? scrape_sum(buf_at(&text), "claimd_worker_plugins_refused", NULL) : -1;
 }
 
-/* claimctl with these words says this, and ends so. */
+/* Checks the output and the exit code of claimctl with these words. */
 static void assert_says(const char *words, int code, const char *part)
 {
     autobuf struct buf out = BUF_INIT(OPERATOR_OUTPUT_MAX);
@@ -145,10 +145,10 @@ static long long start_nap(void)
 static void end_nap(long long id)
 {
     sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", id);
-    fleet_wait_state(&fleet, id, "completed"); /* a nap that is cancelled says done */
+    fleet_wait_state(&fleet, id, "completed"); /* a cancelled nap ends with done */
 }
 
-/* Naps leave one runner idle, each time another one, which has tried none of the others' files. */
+/* Naps leave one runner idle, a different one each time, which has not tried the others' files. */
 START_TEST(prog_P8_what_several_runners_can_not_start_is_said_of_all)
 {
     static const char *const names[] = {"one", "two", "three"};

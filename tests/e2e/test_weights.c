@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights of queues, through real daemons. What is compared is the order of the claims. */
+ * Weights of queues, with real daemons. The tests compare the order of the claims. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -11,12 +11,12 @@
 
 static struct fleet fleet;
 
-/* The claims since then: those of what runs, and of what has ended. */
+/* The claims since the mark, of running and finished jobs. */
 #define CLAIMS                                                                           \
     "(SELECT queue, attempted_at FROM claimd.jobs, public.mark WHERE attempted_at > at " \
     "ORDER BY attempted_at LIMIT %d) AS claims"
 
-/* What comes first in the list is older. */
+/* Queues that come first in the list have older jobs. */
 static void enqueue_for(const char *queues, int ms, int count)
 {
     sql_run(fleet.sql,
@@ -36,8 +36,8 @@ static void weigh(const char *heavy, const char *light)
             heavy, light);
 }
 
-/* From then on what was set before counts: a worker's next beat is sent when the answer to the last
- * one has come. */
+/* Earlier settings are effective from the mark on: a worker sends its next heartbeat when the last
+ * one has been answered. */
 static void mark_after_two_beats(void)
 {
     static const char next[] = "UPDATE public.mark SET at = beat_at FROM claimd.worker WHERE"
@@ -49,7 +49,7 @@ static void mark_after_two_beats(void)
     }
 }
 
-/* Of the first `count` claims since the mark. */
+/* Counts the heavy queue's share of the first `count` claims since the mark. */
 static int64_t claims_of_heavy(int count)
 {
     ck_assert(
@@ -67,7 +67,7 @@ START_TEST(feat_B5_two_queues_are_served_by_weight_which_may_change)
     enqueue("light,heavy");
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
                                             " 'heavy'") > 20,
-                         SOON_US)); /* both are fed */
+                         SOON_US)); /* both queues are being fed */
     sql_run(fleet.sql, "UPDATE public.mark SET at = clock_timestamp()");
     int64_t heavy = claims_of_heavy(1000);
     ck_assert_int_ge(heavy, 850);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Short jobs go to a runner many at a time (docs/decisions/0019): what becomes of those that wait
- * there when something happens to the one that runs. One worker with two runners serves all. */
+ * Short jobs are sent to a runner many at a time (docs/decisions/0019): what happens to those that
+ * wait there if something happens to the running one. One worker with two runners serves all
+ * tests. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -9,7 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define WARM_UP 600 /* jobs, after which their mean is short */
+#define WARM_UP 600 /* number of jobs after which their mean duration is short */
 #define SHORT 300
 
 static struct fleet f;
@@ -26,8 +27,9 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* ms: how long the first one runs; `more`: further args of it. All are of one kind, and wait for
- * the commit of one transaction, so that the worker gets them together. Returns the first's id. */
+/* `ms`: how long the first one runs; `more`: further args for it. All jobs have one kind and are
+ * committed in one transaction, so that the worker receives them together. Returns the id of the
+ * first. */
 static int64_t insert(int ms, const char *more, int count)
 {
     char path[SERVER_PATH_MAX];
@@ -60,7 +62,7 @@ static bool is_running(int64_t id)
                    (long long)id) == 1;
 }
 
-/* A job that keeps a runner for long, by now. */
+/* Starts jobs that keep a runner busy for long; the first one runs when this returns. */
 static int64_t start_slow(int ms, int count)
 {
     int before = fleet_ledger_count(&f, " start");
@@ -104,9 +106,10 @@ START_TEST(a_cancel_reaches_a_job_that_waits_in_a_runner_and_not_the_one_that_ru
 {
     warm_up();
     int64_t slow = start_slow(600000, 1);
-    int64_t second = start_slow(600000, 1); /* no runner is free */
+    int64_t second = start_slow(600000, 1); /* no runner is free now */
     ck_assert_int_eq(insert(0, "", SHORT), second + 1);
-    (void)WAIT_UNTIL(is_running(second + 1), 2 * US_PER_S); /* claimed, for a moment */
+    /* For the moment in which they are claimed. */
+    (void)WAIT_UNTIL(is_running(second + 1), 2 * US_PER_S);
     sql_run(f.sql, "SELECT claimd.cancel(id) FROM generate_series(%lld, %lld) AS id",
             (long long)second + 1, (long long)second + SHORT);
     ck_assert(WAIT_UNTIL(sql_i64(f.sql,

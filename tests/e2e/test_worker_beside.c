@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * On an idle system lock and claim are asked for at once (docs/decisions/0020): what becomes of a
- * job whose claim is won and whose lock is not, or not yet. */
+ * On an idle system, the lock and the claim are requested at the same time (docs/decisions/0020):
+ * what happens to a job whose claim is won while its lock is not, or not yet. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -20,7 +20,8 @@ static void setup(void)
     fleet_start(&f, &(struct fleet_options){.masters = MASTERS});
     fleet_start_scheduler(&f, 0);
     fleet_start_worker(&f, 0, NULL);
-    (void)fleet_enqueue(&f, "noop", "{}", 1); /* from now on all is known and connected */
+    /* After this job, everything is known and connected. */
+    (void)fleet_enqueue(&f, "noop", "{}", 1);
     fleet_wait_finished(&f, 1, "completed", SOON_US);
 }
 
@@ -29,7 +30,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* In the ledger once it runs. */
+/* The job is in the ledger once it runs. */
 static int64_t insert(int delay_s)
 {
     char path[SERVER_PATH_MAX];
@@ -83,7 +84,7 @@ START_TEST(lock_G1_a_job_that_is_claimed_while_somebody_has_its_lock_is_given_ba
 }
 END_TEST
 
-/* The masters that don't answer are a majority; hints are on the first one. */
+/* A majority of the masters stops answering; hints are on the first one. */
 static void pause_masters(int number)
 {
     for (size_t i = 1; i < MASTERS; i++) {
@@ -96,7 +97,8 @@ static int quorums_lost(void)
     return fleet_log_count(&f, "claimd-worker", 0, "event=quorum_lost");
 }
 
-/* Returns a job that was claimed while a majority does not answer: soon, before this is noticed. */
+/* Returns a job that was claimed while a majority did not answer, before the worker noticed
+ * that. */
 static int64_t insert_while_paused(void)
 {
     for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is left of an attempt that ended badly: its log, the reason, and what the worker says of it.
- * One fleet with a scheduler and a worker of two slots. */
+ * What remains of an attempt that ended badly: its log, the reason, and the worker's log lines. One
+ * fleet with a scheduler and a worker of two slots. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -24,7 +24,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* How many attempts of the job are recorded with this outcome. */
+/* Counts the recorded attempts of the job with this outcome. */
 static int64_t attempts(int64_t id, const char *outcome)
 {
     return sql_i64(f.sql,
@@ -99,7 +99,7 @@ START_TEST(a_refused_result_is_told_as_the_failure_that_it_became)
 }
 END_TEST
 
-/* ---- handlers that speak in their runner's name ---- */
+/* ---- handlers that forge messages of their runner ---- */
 
 START_TEST(G5_forged_results_cost_and_complete_no_other_job)
 {
@@ -128,7 +128,7 @@ START_TEST(G5_forged_results_cost_and_complete_no_other_job)
 }
 END_TEST
 
-/* The worker believes the forged result, and sends the next job to a runner that is not free. */
+/* The worker believes the forged result, and sends the next job to a busy runner. */
 START_TEST(G5_a_runner_that_does_not_start_its_job_is_replaced_and_the_job_is_uncharged)
 {
     int64_t first = fleet_enqueue(&f, "forge", "{\"what\": 0, \"ms\": 40000}", 1);
@@ -147,7 +147,7 @@ START_TEST(G5_a_runner_that_does_not_start_its_job_is_replaced_and_the_job_is_un
 }
 END_TEST
 
-/* ---- handlers that are left by another way than they were entered ---- */
+/* ---- handlers that do not return normally ---- */
 
 START_TEST(G1_a_handler_that_ends_its_thread_fails_its_attempt_at_once)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hard times for a worker: paused between two steps, in front of a wall of locked rows, with long
- * jobs after short ones, without PostgreSQL when it should end. One fleet serves all tests. */
+ * Difficult situations for a worker: paused between two steps, faced with a wall of locked rows,
+ * with long jobs after short ones, without PostgreSQL when it is to end. One fleet serves all
+ * tests. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -24,7 +25,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* What a failed test left must not disturb the next. */
+/* Removes what a failed test left, so that it does not disturb the next one. */
 static void clean(void)
 {
     for (size_t i = 0; i < FLEET_WORKERS_MAX; i++) {
@@ -91,7 +92,7 @@ START_TEST(A5_a_worker_paused_between_two_steps_until_it_was_marked_dead_works_o
 }
 END_TEST
 
-/* ---- pops whose answer was lost ---- */
+/* ---- pops whose reply was lost ---- */
 
 static int64_t lost_pops(size_t i)
 {
@@ -101,7 +102,7 @@ static int64_t lost_pops(size_t i)
                    (int)f.workers[i]);
 }
 
-/* Whatever the dead row's last rewind has covered: this pop was lost after it. */
+/* Whatever the last rewind for the dead row has covered, this pop was lost after it. */
 START_TEST(W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again)
 {
     fleet_start_worker(&f, 5, NULL);
@@ -109,7 +110,7 @@ START_TEST(W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again)
                                  "SELECT count(*) FROM claimd.worker WHERE pid = %d AND "
                                  "beat_at > started_at + interval '100 ms'",
                                  (int)f.workers[5]) == 1,
-                         SOON_US)); /* the next beat is half a second away */
+                         SOON_US)); /* the next heartbeat is half a second away */
     sql_run(f.sql, "UPDATE claimd.worker SET dead = true WHERE pid = %d", (int)f.workers[5]);
     fleet_redis(&f, 2, "CLIENT KILL TYPE normal");
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 5, "event=worker_marked_dead") == 1, SOON_US));
@@ -118,7 +119,7 @@ START_TEST(W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again)
 }
 END_TEST
 
-/* ---- rows that can't be claimed, jobs that take long ---- */
+/* ---- rows that cannot be claimed, jobs that take long ---- */
 
 START_TEST(rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it)
 {
@@ -163,7 +164,7 @@ START_TEST(jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever)
 }
 END_TEST
 
-/* ---- PostgreSQL is away when the worker should end ---- */
+/* ---- PostgreSQL is away when the worker is to end ---- */
 
 START_TEST(A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending)
 {
@@ -184,7 +185,7 @@ START_TEST(A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending)
 }
 END_TEST
 
-/* Defects of handlers, each with jobs in the right before and behind it. */
+/* Faulty handlers, each between correct jobs. */
 static const struct {
     const char *kind;
     const char *args;
@@ -222,7 +223,7 @@ START_TEST(G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends)
 }
 END_TEST
 
-/* As an earlier release let them in, and as the upgrade marks them. */
+/* Inserts jobs as an earlier release permitted them, and marks them as the upgrade does. */
 static void without_rules(const char *sql)
 {
     sql_run(f.sql, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
@@ -262,7 +263,7 @@ START_TEST(H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none)
 }
 END_TEST
 
-/* An operator's trigger: its end can't be put into the history at all. */
+/* A trigger of an operator: the job's end cannot be written to the history at all. */
 START_TEST(W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting)
 {
     int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 1);
@@ -283,7 +284,7 @@ START_TEST(W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker
 }
 END_TEST
 
-/* One node listens and does not answer: the leases are not free before its deadline. */
+/* One node accepts connections and does not answer: the leases are not free before its deadline. */
 START_TEST(A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well)
 {
     int64_t id = fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 1);
@@ -321,7 +322,7 @@ static Suite *suite(void)
         c, W7_a_predecessors_job_that_can_not_be_recorded_does_not_keep_a_worker_from_starting);
     tcase_add_test(c, A3_a_worker_told_to_end_while_it_frees_its_predecessors_leases_ends_well);
     tcase_add_test(c, rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it);
-    /* The last one. */
+    /* This one must be the last. */
     tcase_add_test(c, A8_results_that_cannot_be_committed_do_not_keep_a_worker_from_ending);
     suite_add_tcase(s, c);
     return s;

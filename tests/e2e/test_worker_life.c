@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker does beside running jobs: what it takes and what it leaves, its leases, its row,
+ * What a worker does besides running jobs: what it takes and what it leaves, its leases, its row,
  * its drain. One fleet with a scheduler serves all tests; each starts the workers that it needs. */
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -26,7 +26,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* Whatever a test left: its workers end as nobody's, its jobs are forgotten. */
+/* Removes what a test left: kills its workers and deletes its jobs. */
 static void clean(void)
 {
     for (size_t i = 0; i < FLEET_WORKERS_MAX; i++) {
@@ -78,7 +78,7 @@ static int64_t ledger_jobs(int ms, int count)
     return fleet_enqueue(&f, "ledger", args, count);
 }
 
-/* ---- what is taken ---- */
+/* ---- popping ---- */
 
 START_TEST(S19_ids_hinted_on_every_master_at_once_run_once)
 {
@@ -164,7 +164,8 @@ START_TEST(USR1_quiet_takes_no_new_jobs_not_even_by_a_pop_under_way)
 }
 END_TEST
 
-/* The pop that was blocked when the worker was stopped took the hint; nobody else knows of it. */
+/* The pop that was blocked when the worker was stopped took the hint, which no other process knows
+ * of. */
 START_TEST(W0_a_hint_that_came_while_a_worker_was_told_to_drain_is_not_lost)
 {
     fleet_start_worker(&f, 0, NULL);
@@ -224,7 +225,7 @@ START_TEST(rule3_a_job_that_the_drain_ends_is_given_back_uncharged)
 }
 END_TEST
 
-/* Masters that hold the lock of a job now. */
+/* Counts the masters that hold the lock of a job now. */
 static size_t lock_count(int64_t id)
 {
     char command[64];
@@ -236,8 +237,7 @@ static size_t lock_count(int64_t id)
     return count;
 }
 
-/* Its farewell may get no answer: the session's request is kept for a server that never returns. */
-/* Of the kind, in all queues. */
+/* Returns the recorded runs of the kind, in all queues. */
 static int64_t runs_known(const char *kind)
 {
     return sql_i64(f.sql,
@@ -262,6 +262,7 @@ START_TEST(feat_B30_how_long_runs_took_is_known_while_a_worker_lives_and_after_i
 }
 END_TEST
 
+/* The last request may get no answer: its session keeps it for a server that never returns. */
 START_TEST(A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell)
 {
     fleet_start_worker(&f, 0, NULL);
@@ -273,7 +274,7 @@ START_TEST(A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell)
 }
 END_TEST
 
-/* The commit's answer is missing: whether the job is done is not known, so its lease stays. */
+/* The reply to the commit is missing: it is unknown whether the job is done, so its lease stays. */
 START_TEST(lock_R7_a_result_without_an_answer_keeps_the_lease_until_the_row_was_read)
 {
     char command[64];
@@ -348,7 +349,7 @@ START_TEST(a_worker_that_was_marked_dead_starts_over_under_a_new_id)
 }
 END_TEST
 
-/* ---- what it tells, what it needs ---- */
+/* ---- log lines and resources ---- */
 
 START_TEST(every_event_of_a_workers_life_has_its_line)
 {
@@ -368,7 +369,7 @@ START_TEST(every_event_of_a_workers_life_has_its_line)
         struct err err = {0};
         ck_assert_msg(redis_server_restart(&f.masters[i], &err) == STATUS_OK, "%s", err.msg);
     }
-    ck_assert(WAIT_UNTIL(lock_count(id) >= 3, SOON_US)); /* rule 12: the lease is taken anew */
+    ck_assert(WAIT_UNTIL(lock_count(id) >= 3, SOON_US)); /* rule 12: the lease is acquired again */
     fleet_signal(f.workers[0], SIGTERM);
     ck_assert(WAIT_UNTIL(is_logged(0, "draining"), SOON_US));
     drain(0);
@@ -399,7 +400,7 @@ START_TEST(R1_twenty_thousand_jobs_leave_a_worker_small)
     fleet_start_worker(&f, 0, NULL);
     int64_t last = fleet_enqueue(&f, "noop", "{}", JOBS);
     ck_assert(WAIT_UNTIL(finished(last - JOBS + 1, last) == JOBS, 2 * SOON_US));
-#ifndef __SANITIZE_ADDRESS__ /* its shadow memory is another matter */
+#ifndef __SANITIZE_ADDRESS__ /* its shadow memory does not count */
     ck_assert_int_lt(resident_kib(f.workers[0]), 20 * 1024);
 #else
     ck_assert_int_gt(resident_kib(f.workers[0]), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handlers that write over the page which their runner shares with its worker: how often such a job
- * starts, and what becomes of the others. */
+ * Handlers that write over the page that their runner shares with its worker: how often such a job
+ * starts, and what happens to the other jobs. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -22,7 +22,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* "what" as in tests/plugins/meddle.c; returns the id. */
+/* Enqueues a job with "what" as in tests/plugins/meddle.c; returns the id. */
 static int64_t enqueue(const char *kind, int what, int max_attempts)
 {
     char path[SERVER_PATH_MAX];
@@ -47,7 +47,7 @@ static int starts(void)
     return fleet_ledger_count(&f, " start");
 }
 
-/* Two starts that are not charged, then as many as a crash may have. */
+/* Two uncharged starts, then as many as crashes permit. */
 START_TEST(L5_a_job_that_writes_over_its_page_is_charged_from_the_third_time_on)
 {
     fleet_start_worker(&f, 0, NULL);

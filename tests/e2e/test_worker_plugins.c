@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plugin files that change under a living worker, or that are no good from the start: what is
- * served, what is said, and that no job pays for it. One fleet with a scheduler; each test has a
+ * Plugin files that change under a running worker, or that are invalid from the start: what is
+ * served, what is logged, and that no job is charged. One fleet with a scheduler; each test has a
  * folder of plugins and a worker of its own. */
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -16,7 +16,7 @@
 #define WORKER "claimd-worker"
 
 static struct fleet f;
-static char plugins[SERVER_PATH_MAX + 32]; /* of the present test */
+static char plugins[SERVER_PATH_MAX + 32]; /* folder of the present test */
 
 static void setup(void)
 {
@@ -36,7 +36,7 @@ static void make_folder(void)
     ck_assert_int_eq(mkdir(plugins, 0755), 0);
 }
 
-/* What a failed test left must not disturb the next. */
+/* Removes what a failed test left, so that it does not disturb the next one. */
 static void clean(void)
 {
     for (size_t i = 0; i < FLEET_WORKERS_MAX; i++) {
@@ -48,7 +48,7 @@ static void clean(void)
     sql_run(f.sql, "DELETE FROM claimd.job");
 }
 
-/* Moves the first `size` bytes of a built plugin over the file; 0 = all. */
+/* Replaces the file with the first `size` bytes of a built plugin; 0 = all. */
 static void put(const char *variable, const char *suffix, const char *file, const char *as,
                 size_t size)
 {
@@ -118,7 +118,7 @@ static void replace_a_runner(size_t i)
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, i, "event=runner_died") > before, SOON_US));
 }
 
-/* _i: 0 = the operator says that it is good again, 1 = nobody does. */
+/* _i: 0 = an operator sends SIGHUP when it is valid again, 1 = no signal. */
 START_TEST(G6_a_plugin_that_went_bad_is_withdrawn_and_its_jobs_wait_uncharged)
 {
     enum { JOBS = 300, SIZE = 5000 };
@@ -136,7 +136,7 @@ START_TEST(G6_a_plugin_that_went_bad_is_withdrawn_and_its_jobs_wait_uncharged)
     ck_assert(WAIT_UNTIL(!announces(i, "sleep"), SOON_US));
     ck_assert(announces(i, "retry"));
     int64_t other = fleet_enqueue(&f, "retry", "{\"until\": 1}", 5);
-    ck_assert(WAIT_UNTIL(completed(other, 5) == 5, SOON_US)); /* the others run */
+    ck_assert(WAIT_UNTIL(completed(other, 5) == 5, SOON_US)); /* the other jobs run */
     ck_assert_int_lt(completed(last, JOBS), JOBS);
     ck_assert_int_eq(fleet_log_count(&f, WORKER, i, "event=plugin_refused file=sleep.so"), 1);
     put_good("sleep.so", 0);
@@ -175,7 +175,7 @@ START_TEST(a_plugin_that_is_new_is_served_after_SIGHUP_and_its_kinds_are_known_f
 }
 END_TEST
 
-/* ---- files that are no good from the start ---- */
+/* ---- files that are invalid from the start ---- */
 
 START_TEST(G6_a_plugin_that_was_bad_at_the_start_is_served_when_it_is_good)
 {
@@ -185,7 +185,7 @@ START_TEST(G6_a_plugin_that_was_bad_at_the_start_is_served_when_it_is_good)
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "event=no_kinds") == 1, SOON_US));
     int64_t last = fleet_enqueue(&f, "sleep", "{\"ms\": 1}", 5);
     put_good("sleep.so", 0);
-    ck_assert(WAIT_UNTIL(completed(last, 5) == 5, LATER_US)); /* nobody says a word */
+    ck_assert(WAIT_UNTIL(completed(last, 5) == 5, LATER_US)); /* without any signal */
     ck_assert(WAIT_UNTIL(announces(0, "sleep"), SOON_US));
     drain(0);
 }

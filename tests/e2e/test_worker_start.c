@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker refuses to start with, and what it starts without. One fleet without a scheduler:
- * hints are pushed by hand. */
+ * What prevents a worker from starting, and what it can start without. One fleet without a
+ * scheduler: hints are pushed by hand. */
 #include "base/buf.h"
 #include "support/fleet.h"
 #include "support/suite.h"
@@ -26,7 +26,7 @@ static void teardown(void)
     fleet_stop(&f);
 }
 
-/* Launches worker i, whose log must hold `text` when it has ended. Returns its exit code. */
+/* Starts worker i, whose log must contain `text` when it has ended. Returns its exit code. */
 static int end_of_launch(size_t i, const char *const *env, const char *text)
 {
     fleet_launch_worker(&f, i, env);
@@ -54,7 +54,7 @@ START_TEST(a_worker_refuses_the_state_directory_of_another)
 }
 END_TEST
 
-/* The daemon ends with 2 and says `reason`. */
+/* Checks that the daemon ends with 2 and logs `reason`. */
 static void refused_with_file(const char *daemon, const char *text, const char *reason)
 {
     char path[SERVER_PATH_MAX + 64];
@@ -189,7 +189,8 @@ START_TEST(a_worker_is_ready_without_two_of_five_nodes)
 }
 END_TEST
 
-/* The first line of worker 3's log, which no other test writes, that holds `text`; 0 = none. */
+/* Returns the first line of worker 3's log that contains `text`; 0 = none. No other test writes
+ * that log. */
 static int line_of(const char *text)
 {
     char path[SERVER_PATH_MAX + 64];
@@ -236,7 +237,7 @@ START_TEST(an_absence_of_postgresql_is_told_at_growing_distance_and_its_end_once
     static const char *const programs[] = {WORKER, "claimd-scheduler"};
     for (size_t i = 0; i < ARRAY_COUNT(programs); i++) {
         ck_assert(WAIT_UNTIL(fleet_log_count(&f, programs[i], 0, "event=postgres_down") >= 2,
-                             SOON_US)); /* the second comes after a second */
+                             SOON_US)); /* the second line comes after a second */
     }
     ck_assert_int_ge(clock_boot_us() - began_us, US_PER_S / 2);
     ck_assert_msg(pg_server_restart(&f.pg, &err) == STATUS_OK, "%s", err.msg);
@@ -255,7 +256,7 @@ END_TEST
 
 /* ---- plugins ---- */
 
-/* The first `size` bytes of a file; 0 = all. */
+/* Copies the first `size` bytes of a file; 0 = all. */
 static void copy_plugin(const char *from, const char *dir, const char *name, size_t size)
 {
     static char bytes[1 << 20];

@@ -10,7 +10,7 @@
 
 #define STATES_MAX ((size_t)12 << 20)
 #define PATH_MAX 128
-#define READ_US_MAX (2 * TICK_US)   /* from reading to the end of the push */
+#define READ_US_MAX (2 * TICK_US)   /* from the read to the end of the push */
 #define UNSEEN_US_MAX (3 * TICK_US) /* without a roll call */
 
 #define STEP_MAP(X)                                                        \
@@ -65,9 +65,9 @@ struct model {
     struct feed_model_result *result;
     struct search search;
     struct world world;
-    struct feed_state now; /* the state whose steps are taken */
+    struct feed_state now; /* the state from which steps are taken */
     size_t violated_at;
-    uint32_t violated_by; /* the step from there that no state was kept of; 0 = none */
+    uint32_t violated_by; /* the step from there whose result was not stored; 0 = none */
 };
 
 /* ---- one step ---- */
@@ -125,7 +125,7 @@ static void visit(struct model *m, enum step_kind kind, size_t which)
     visit_with(m, kind, which, m->now.clock_steps);
 }
 
-/* ---- what happens to rows ---- */
+/* ---- changes of rows ---- */
 
 static void set_row(struct model *m, size_t row, enum row_phase phase, int64_t us,
                     enum step_kind kind)
@@ -211,7 +211,7 @@ static void steps_of_row(struct model *m, size_t row)
     }
 }
 
-/* ---- what the leader does ---- */
+/* ---- the leader ---- */
 
 static void steps_of_pass(struct model *m)
 {
@@ -301,7 +301,7 @@ static void steps_of_memory(struct model *m)
     }
 }
 
-/* ---- all that can happen next ---- */
+/* ---- all possible next steps ---- */
 
 static void clock_step(struct model *m, enum step_kind kind, int64_t by_us)
 {
@@ -392,7 +392,7 @@ static void tell_trace(struct model *m)
     }
 }
 
-/* Level by level: all states that one step leads to, then two. */
+/* Searches level by level: all states that one step leads to, then two steps. */
 static void search_all(struct model *m)
 {
     struct feed_model_result *r = m->result;

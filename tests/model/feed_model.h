@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every order in which the rows of a small queue can come and go while a leader feeds them: written
- * early and committed late, claimed, given back with and without a hint, edited behind everybody's
- * back; reads that fail at any point, hints that vanish, ticks that are missing, leaders that
- * change, PostgreSQL's clock that steps. Nothing is simulated of the decisions: they are
- * model/feed*.c; what scheduler/ does around them is in feed_world.c. */
+ * Searches every order in which the rows of a small queue can come and go while a leader feeds
+ * them. Rows are written early and committed late, claimed, handed back with and without a hint,
+ * and edited unnoticed; reads fail at any point, hints vanish, ticks are missed, leaders change,
+ * PostgreSQL's clock steps. The decisions are not simulated: they are the real model/feed*.c. What
+ * scheduler/ does around them is in feed_world.c. */
 #ifndef CLAIMD_TESTS_MODEL_FEED_MODEL_H
 #define CLAIMD_TESTS_MODEL_FEED_MODEL_H
 
@@ -12,25 +12,25 @@
 
 struct feed_model_options {
     struct world_rules rules;
-    unsigned clock_steps; /* of PostgreSQL's clock, back or on */
-    bool has_no_silence;  /* who moves a row always pushes its hint, and nobody edits rows */
-    bool has_no_loss;     /* of hints, or of a walk that was cut off: both ask for a full pass */
-    bool has_no_time;     /* everything happens at one moment */
-    size_t steps_max;     /* events in a row; 0 = no end but the last state */
+    unsigned clock_steps; /* of PostgreSQL's clock, back or forward */
+    bool has_no_silence;  /* whoever moves a row pushes its hint, and rows are not edited */
+    bool has_no_loss;     /* no lost hints or cut-off walks, which both request a full pass */
+    bool has_no_time;     /* time stands still */
+    size_t steps_max;     /* most events in a row; 0 = until the last state */
 };
 
 struct feed_model_result {
     size_t states;
     size_t transitions;
-    size_t steps;       /* all orders of so many events were searched … */
-    bool is_complete;   /* … or all of any number */
-    bool is_violated;   /* the search ends there */
-    bool is_too_big;    /* or out of memory: no result */
-    const char *what;   /* is violated */
-    size_t full_passes; /* complete ones, over all transitions */
-    size_t rests;       /* states with a row that waits, from which the rest was run */
-    size_t recovered;   /* … in which it was the full pass that found it */
-    char trace[8192];   /* of a violation: one step per line, the first one first */
+    size_t steps;       /* all orders of this many events were searched … */
+    bool is_complete;   /* … or of any number */
+    bool is_violated;   /* the search ended there */
+    bool is_too_big;    /* or memory ran out: there is no result */
+    const char *what;   /* the violated rule */
+    size_t full_passes; /* completed ones, over all transitions */
+    size_t rests;       /* states with a waiting row, from which rest_run() was run */
+    size_t recovered;   /* … in which the full pass found the row */
+    char trace[8192];   /* of a violation: one step per line, in order */
 };
 
 void feed_model_run(const struct feed_model_options *options, struct feed_model_result *ret);

@@ -4,7 +4,7 @@
 #include "model/feed_pace.h"
 
 #define TICKS_MAX 64
-#define PASSES_MAX 16 /* at one moment */
+#define PASSES_MAX 16 /* at one point in time */
 #define PAGES_MAX 16
 #define EVERY_US (2 * TICK_US) /* "each second" */
 #define GRACE_US (2 * TICK_US)
@@ -13,7 +13,8 @@ struct rest {
     struct world *w;
     struct feed_pace pace;
     struct feed_full_pace full_pace;
-    int64_t waits_us[ROWS_MAX]; /* BOOTTIME since which the row is due without a hint; 0 = not */
+    /* BOOTTIME since which the row is due without a hint; 0 = it is not. */
+    int64_t waits_us[ROWS_MAX];
 };
 
 static void pass(struct rest *r, enum pass_kind kind)
@@ -46,7 +47,7 @@ static void passes(struct rest *r)
     }
 }
 
-/* With a pass of the feed between any two steps of it. */
+/* Runs a full pass, with a pass of the feed between any two of its steps. */
 static void full_pass(struct rest *r)
 {
     struct world *w = r->w;
@@ -65,7 +66,7 @@ static void full_pass(struct rest *r)
     feed_full_ended(&r->full_pace, w->boot_us, true);
 }
 
-/* What was under way when the last fault had happened. */
+/* Finishes what was in flight at the last fault. */
 static void finish_reads(struct rest *r)
 {
     struct world *w = r->w;

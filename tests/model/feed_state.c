@@ -9,7 +9,7 @@
 #define ZERO (INT8_MIN + 1)
 #define NEVER INT8_MAX
 #define TICKS_MAX 100
-#define FAR 3 /* ticks: nothing that is compared with a distance from now is older */
+#define FAR 3 /* in ticks: nothing older than this is compared with an interval */
 #define PAGE 2
 
 /* ---- times ---- */
@@ -45,7 +45,7 @@ static struct feed_pos unpack_pos(struct state_pos pos)
     return (struct feed_pos){.us = unpack_us(pos.us), .id = pos.id > 0 ? pos.id : INT64_MIN};
 }
 
-/* Every time of a state that is a distance from now. */
+/* All times of a state that are relative to now. */
 struct times {
     tick *at[64];
     size_t count;
@@ -97,7 +97,7 @@ static void times_of(struct times *t, struct feed_state *s)
     times_add(t, &s->fed_low);
 }
 
-/* Of what is older than FAR only the order is kept. */
+/* Keeps only the order of times that are older than FAR. */
 static void cut_distances(struct feed_state *s)
 {
     struct times t;

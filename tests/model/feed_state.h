@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One situation of the feed's model, packed: times are ticks from PostgreSQL's now. */
+ * One state of the feed's model, packed: times are ticks relative to PostgreSQL's now. */
 #ifndef CLAIMD_TESTS_MODEL_FEED_STATE_H
 #define CLAIMD_TESTS_MODEL_FEED_STATE_H
 
 #include "feed_world.h"
 
-typedef int8_t tick; /* from −128 on: before every row; 0 since 1970; ticks; never */
+typedef int8_t tick; /* −128 and up: before every row; 0 since 1970; ticks; never */
 
 struct state_pos {
     tick us;
@@ -15,7 +15,7 @@ struct state_pos {
 
 struct state_row {
     tick us;
-    tick writing_since; /* as the leader knows it; never = it does not */
+    tick writing_since; /* as the leader knows it; never = unknown */
     uint8_t phase : 2;
     uint8_t is_hinted : 1;
     uint8_t is_owed : 1;
@@ -40,7 +40,7 @@ struct state_lane {
 struct state_range {
     uint8_t lane : 1;
     uint8_t part : 2;
-    uint8_t rows : 2; /* none, some, all of a page */
+    uint8_t rows : 2; /* none, some, or all rows of a page */
     struct state_pos to;
     struct state_pos last;
     tick first;
@@ -76,8 +76,8 @@ struct feed_state {
     uint8_t clock_steps : 3;
 };
 
-/* Unused parts are made alike, and distances that are longer than anything compares are cut, so
- * states differ where they behave so and there is an end of them. */
+/* Unused parts are zeroed, and intervals longer than any comparison are cut, so that states differ
+ * only if they behave differently, and their number is finite. */
 void state_pack(struct world *w, struct feed_state *ret);
 void state_unpack(const struct feed_state *s, struct world *w);
 

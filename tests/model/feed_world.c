@@ -11,7 +11,7 @@
 #define QUEUE "q"
 #define PRIORITY 4
 #define PAGE_ROWS 100
-#define PAGES_MAX 16 /* of a full pass */
+#define PAGES_MAX 16 /* per full pass */
 #define NEVER FEED_NEVER_US
 
 static struct feed_pos pos_of(const struct world *w, size_t row)
@@ -53,7 +53,7 @@ bool world_is_in_use(const struct world *w, size_t row)
     return w->rows[row].phase != ROW_NONE || w->rows[row].is_hinted || is_pushed || is_listed;
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static void owed_forget(struct world *w)
 {
@@ -99,7 +99,8 @@ void world_release(struct world *w)
     feed_writers_release(&w->writers);
 }
 
-/* As feed_release() and feed_init(), but its tables stay: there are millions of new leaders. */
+/* Does the same as feed_release() and feed_init(), but keeps the tables: there are millions of new
+ * leaders. */
 void world_forget(struct world *w)
 {
     struct feed *f = &w->feed;
@@ -112,7 +113,7 @@ void world_forget(struct world *w)
     owed_forget(w);
 }
 
-/* Until its first tick a new leader does nothing. */
+/* A new leader does nothing before its first tick. */
 void world_lead(struct world *w)
 {
     world_forget(w);
@@ -175,7 +176,7 @@ void world_reset(struct world *w)
 
 /* ---- read ---- */
 
-/* The next row of a range in the order of the index; ROWS_MAX = none. */
+/* Returns the next row of a range in the order of the index; ROWS_MAX = none. */
 static size_t next_row(const struct world *w, const struct feed_range *r, struct feed_pos after)
 {
     size_t best = ROWS_MAX;
@@ -232,7 +233,7 @@ static void read_answer(struct world *w, struct world_read *l)
         size_t row = next_row(w, &l->ranges[i], l->last[i]);
         while (row != ROWS_MAX && l->rows[i] < l->ranges[i].rows_max) {
             if (__builtin_popcount(l->hints) == w->rules->push_max) {
-                l->rows[i] = l->ranges[i].rows_max; /* as if the page had ended */
+                l->rows[i] = l->ranges[i].rows_max; /* as at the end of a page */
                 break;
             }
             take_row(w, l, i, row);
@@ -268,7 +269,7 @@ static void find_lanes(struct world *w, const struct feed_gap *gaps, size_t coun
 
 /* ---- push ---- */
 
-/* What a push leaves in Redis; returns how many hints were new. */
+/* Pushes hints into Redis; returns how many were new. */
 static size_t push(struct world *w, const struct world_read *l)
 {
     size_t added = 0;
@@ -316,8 +317,8 @@ static void read_finish(struct world *w, struct world_read *l, bool is_done)
     l->hints = 0;
 }
 
-/* A row that was due and had no hint all through a full pass must not be behind the cursor after
- * it, where nothing but the next full pass would find it. */
+/* A row that was due and without a hint during a whole full pass must not be behind the cursor
+ * afterwards, because only the next full pass would find it. */
 static void owed_check(struct world *w)
 {
     for (size_t i = 0; i < w->rules->rows; i++) {
@@ -349,7 +350,8 @@ static int64_t plan_pg_us(const struct world *w)
     return us;
 }
 
-/* A lane that is read gets a row at least, and a tenant whose turn it is may be read if full. */
+/* A lane that is read gets room for at least one row; a tenant whose turn it is may be read even if
+ * the group is full. */
 static void room_check(struct world *w)
 {
     const struct feed_group *g = &w->feed.groups[0];
@@ -436,7 +438,7 @@ void world_pass_cut(struct world *w)
         feed_range_too_long(&w->feed, &w->ahead.ranges[i], w->believed_us);
     }
     w->ahead = (struct world_read){0};
-    owed_forget(w); /* it asks for another full pass */
+    owed_forget(w); /* it requests another full pass */
     pass_over(w, true);
 }
 
@@ -466,7 +468,7 @@ static void full_plan(struct world *w)
     if (w->ahead.stage == READ_IDLE) {
         owed_check(w);
     } else {
-        w->is_owed_now = true; /* what that has read may be older than the full pass */
+        w->is_owed_now = true; /* that read may hold rows that are older than the full pass */
     }
 }
 

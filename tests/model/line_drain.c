@@ -69,7 +69,7 @@ static bool move_clients(const struct drain *d, struct line_state *s)
     return has_moved;
 }
 
-/* When nothing is on its way: holders release, and who knows of some votes looks. */
+/* Called when nothing is in flight: holders release, and waiters with some votes ask. */
 static bool move_the_slow(const struct drain *d, struct line_state *s)
 {
     bool has_moved = false;
@@ -97,7 +97,7 @@ static void refresh_all(const struct drain *d, struct line_state *s)
     }
 }
 
-/* Meanwhile time goes by: what has nobody behind it ends. */
+/* Time passes: everything whose owner is gone expires. */
 static void end_the_rest(const struct drain *d, struct line_state *s)
 {
     for (size_t i = 0; i < d->world->nodes; i++) {
@@ -117,7 +117,7 @@ static void end_the_rest(const struct drain *d, struct line_state *s)
     }
 }
 
-/* Those who begin, and the refreshes, come all at once. */
+/* Lets all idle clients begin, and refreshes all, at once. */
 static void begin_and_refresh(const struct drain *d, struct line_state *s)
 {
     for (size_t c = 0; c < d->world->clients; c++) {
@@ -152,7 +152,7 @@ static bool is_over(const struct line_world *w, const struct line_state *s)
     return true;
 }
 
-/* Are we back where this way has been? */
+/* True if this run has reached the state before. */
 static bool is_circle(const struct drain *d, size_t began_at, const struct line_state *s)
 {
     for (size_t i = began_at; i < d->served.count; i++) {
@@ -163,7 +163,7 @@ static bool is_circle(const struct drain *d, size_t began_at, const struct line_
     return false;
 }
 
-/* A way that serves not all stays in `served`, but then the search ends. */
+/* A run that does not serve all clients stays in `served`, but the search ends then. */
 bool drain_serves_all(struct drain *d, const struct line_state *s)
 {
     struct line_state now = *s;

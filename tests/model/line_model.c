@@ -50,7 +50,7 @@ struct model {
     size_t violated_at;
 };
 
-/* ---- the set of states, and what is checked in each ---- */
+/* ---- the set of states, and the checks in each ---- */
 
 static bool has_two_holders(const struct model *m, const struct line_state *s)
 {
@@ -106,7 +106,7 @@ static void visit(struct model *m, const struct line_state *next, enum event eve
     m->violated_at = m->search.count - 1;
 }
 
-/* ---- all that can happen next ---- */
+/* ---- all possible next steps ---- */
 
 static bool may(const struct line_state *s, enum line_budget what)
 {
@@ -128,7 +128,8 @@ static enum event event_of(enum line_cmd cmd)
                                       : EVENT_RUN_YIELD;
 }
 
-/* It is sent while the client waits, and may run when the next round is on its way already. */
+/* A refresh is sent while the client waits, and may run when the next round is already in
+ * flight. */
 static bool may_refresh(const struct model *m, const struct line_state *s, size_t c, size_t i)
 {
     enum line_cmd next = link_next(&s->places[i].link, c);
@@ -189,8 +190,8 @@ static void steps_of_round(struct model *m, const struct line_state *s, size_t c
     }
 }
 
-/* So that there is an end of states: at most so many commands of a client are on their way to a
- * node when it sends the next. */
+/* Returns how many commands of the client are in flight to the node with the most of them. A limit
+ * on this number keeps the number of states finite. */
 static size_t sent_at_most(const struct model *m, const struct line_state *s, size_t c)
 {
     size_t most = 0;
@@ -225,7 +226,7 @@ static void steps_of_holder(struct model *m, const struct line_state *s, size_t 
     struct line_state next = *s;
     world_leave(m->world, &next, c, 0);
     visit(m, &next, EVENT_RELEASE, c, 0);
-    for (size_t i = 0; i <= m->world->nodes && may(s, MAY_GAP); i++) { /* on one node, or on all */
+    for (size_t i = 0; i <= m->world->nodes && may(s, MAY_GAP); i++) { /* to one node, or to all */
         unsigned all = (1U << m->world->nodes) - 1U;
         next = spend(s, MAY_GAP);
         world_leave(m->world, &next, c, i < m->world->nodes ? 1U << i : all);
@@ -273,8 +274,8 @@ static void steps_of_client(struct model *m, const struct line_state *s, size_t 
     }
 }
 
-/* The key of one who is gone ends at any time, an offer to one who lives by its budget, a lease of
- * one who lives never. */
+/* The key of a client that is gone expires at any time, an offer to a living client as its budget
+ * allows, a lease of a living client never. */
 static void expire(struct model *m, const struct line_state *s, size_t i)
 {
     const struct line_place *p = &s->places[i];
@@ -287,7 +288,7 @@ static void expire(struct model *m, const struct line_state *s, size_t i)
             return;
         }
         next = spend(s, MAY_EXPIRE);
-        next.before = 0; /* it is out of the line there until it asks */
+        next.before = 0; /* it is not in line there until it asks */
     }
     node_expire(&next.places[i].node);
     visit(m, &next, EVENT_EXPIRE, c, i);
@@ -371,7 +372,7 @@ static size_t tell_state(const struct model *m, const struct line_state *s, char
     return used;
 }
 
-/* Which of the nodes it was is told by each state's own order. */
+/* The number of a node refers to the order of nodes in each state. */
 static void tell_trace(const struct model *m)
 {
     static const char *const texts[] = {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every order of events for a line of waiters: commands run and answers and messages are heard in
- * any order that connections allow, clients die or give up, offers end, lines and messages get
- * lost, rounds are cut short, a client that knows no line takes what is free. The
- * decisions are not simulated: they are redlock/rules/line_rules.c. The model has no time: that
- * what a holder counts on outlasts its section is redlock_model.h's part, so leases of the living
- * don't end here. */
+ * Searches every order of events for a line of waiters: commands run, and answers and messages
+ * arrive, in any order that connections allow; clients die or give up; offers expire; lines and
+ * messages get lost; rounds are cut short; a client without a line takes what is free. The
+ * decisions are not simulated: they are redlock/rules/line_rules.c. The model has no time:
+ * redlock_model.h covers that a holder's lease outlasts its critical section, so leases of living
+ * clients do not expire here. */
 #ifndef CLAIMD_TESTS_MODEL_LINE_MODEL_H
 #define CLAIMD_TESTS_MODEL_LINE_MODEL_H
 
@@ -14,15 +14,16 @@
 struct line_result {
     size_t states;
     size_t transitions;
-    size_t drained;   /* states on the way to where everybody is served */
-    bool is_too_big;  /* or out of memory: no result */
-    const char *what; /* is violated; NULL = nothing */
-    size_t confirms;  /* over all transitions */
-    char trace[8192]; /* of a violation: one step per line, the first one first */
+    size_t drained;   /* states on the way to one in which all are served */
+    bool is_too_big;  /* or memory ran out: there is no result */
+    const char *what; /* the violated rule; NULL = none */
+    size_t confirms;  /* confirmations, over all transitions */
+    char trace[8192]; /* of a violation: one step per line, in order */
 };
 
-/* In all states: never two holders; nobody passes who was behind; and once faults have ended, fair
- * schedules serve everybody who lives. `states_max`: the search is given up beyond. */
+/* Checks in all states that there are never two holders, that no client overtakes another, and
+ * that, once faults have ended, fair schedules serve every living client. Gives up the search
+ * beyond `states_max`. */
 void line_model_run(const struct line_world *world, size_t states_max, struct line_result *ret);
 
 #endif

@@ -22,7 +22,7 @@ static void keep_session(struct line_node *n, size_t client)
     n->has_any = true;
 }
 
-/* The first in line whose session lives, as an owner; those before it leave. */
+/* Returns the first client in line whose session lives, as an owner; removes those before it. */
 static uint8_t head(struct line_node *n)
 {
     for (size_t i = 0; i < LINE_CLIENTS_MAX; i++) {

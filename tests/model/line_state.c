@@ -84,7 +84,7 @@ static void drop_heard(struct line_place *p, size_t client, uint8_t phase, bool 
         h->answer = OWNER_NOBODY;
     } else if (phase == PHASE_TRYING && h->answer != OWNER_NOBODY &&
                h->answer != owner_of(client)) {
-        h->answer = OWNER_FREE; /* a refusal, whose it is makes no difference */
+        h->answer = OWNER_FREE; /* a refusal: whose key it is makes no difference */
     }
     if (is_gone) {
         bool is_orphan = phase == PHASE_DONE && p->node.owner == owner_of(client) &&
@@ -105,7 +105,7 @@ static void drop_session(struct line_place *p, size_t client, uint8_t phase)
 
 static void drop_of_node(struct line_node *n, bool may_expire)
 {
-    n->turns = TURNS_NONE; /* a gap is the budget's */
+    n->turns = TURNS_NONE; /* gaps are limited by the budget */
     n->foreign = FOREIGN_UNSEEN;
     n->has_any = n->has_any || n->line == 0;
     n->is_lease = n->owner != OWNER_NOBODY && (n->is_lease || !may_expire);
@@ -122,8 +122,7 @@ static void drop_before(struct line_state *s, size_t clients)
     }
 }
 
-/* All of it was zero at first, what is between the members as well, so equal bytes are an equal
- * place. */
+/* All bytes were zeroed at first, including padding, so equal places have equal bytes. */
 static bool is_in_order(const void *place, const void *next)
 {
     return memcmp(place, next, sizeof(struct line_place)) <= 0;

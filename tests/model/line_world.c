@@ -27,7 +27,7 @@ size_t world_owned(const struct line_world *w, const struct line_state *s, uint8
     return count;
 }
 
-/* ---- what a node does ---- */
+/* ---- nodes ---- */
 
 static void tell(struct line_place *p, const struct node_reply *r)
 {
@@ -67,11 +67,11 @@ void world_refresh(const struct line_world *w, struct line_state *s, size_t node
     struct line_place *p = &s->places[node];
     (void)w;
     struct node_reply r = node_refresh(&p->node, client);
-    r.offered |= r.code == 0 ? client_bit(client) : 0; /* its reply tells the same */
+    r.offered |= r.code == 0 ? client_bit(client) : 0; /* its reply means the same */
     tell(p, &r);
 }
 
-/* ---- what a client does ---- */
+/* ---- clients ---- */
 
 static size_t votes_of(const struct line_world *w, const struct line_state *s, size_t client)
 {

@@ -64,9 +64,9 @@ static void visit(struct model *m, const struct state *next, enum step_kind kind
     }
 }
 
-/* ---- what a client does ---- */
+/* ---- clients ---- */
 
-/* The release goes to every node that was sent the SET (lock.A10, R2). */
+/* The release goes to every node to which the SET was sent (lock.A10, R2). */
 static void end_attempt(struct state *s, size_t attempt)
 {
     uint8_t extensions = s->attempts[attempt].extensions;
@@ -90,7 +90,7 @@ static void count_vote(struct model *m, struct state *s, size_t attempt, enum vo
 {
     struct attempt *a = &s->attempts[attempt];
     if (a->stage != ASKING) {
-        return; /* a late one: nothing depends on it */
+        return; /* a late vote: nothing depends on it */
     }
     struct tally tally = {.nodes = NODES, .ok = a->ok, .refused = a->refused, .error = a->error};
     tally_add(&tally, vote);
@@ -123,7 +123,7 @@ static void start(struct model *m, struct state *s, size_t attempt)
     s->attempts[attempt].stage = ASKING;
     for (size_t i = 0; i < NODES; i++) {
         bool is_trusted = m->options.has_no_quarantine || s->nodes[i].quarantine == 0 ||
-                          s->nodes[i].is_flushed; /* of that it knows nothing */
+                          s->nodes[i].is_flushed; /* it does not know of the flush */
         if (is_trusted) {
             s->nodes[i].talks[attempt].set = ASKED;
         } else {
@@ -137,12 +137,12 @@ static void begin_round(struct state *s, size_t attempt)
     struct attempt *a = &s->attempts[attempt];
     a->extensions++;
     a->is_extending = true;
-    for (size_t i = 0; i < NODES; i++) { /* to the quarantined, too (lock.E2) */
+    for (size_t i = 0; i < NODES; i++) { /* to quarantined nodes, too (lock.E2) */
         s->nodes[i].talks[attempt].extend = ASKED;
     }
 }
 
-/* lock.E6: a round that has its quorum gives the key again to nodes that had lost it. */
+/* lock.E6: a round that has its quorum sets the key again on nodes that had lost it. */
 static void end_round(struct state *s, size_t attempt, bool is_confirmed)
 {
     struct attempt *a = &s->attempts[attempt];
@@ -196,14 +196,14 @@ static void hear_extension(struct model *m, struct state *s, size_t attempt, siz
     } else {
         tally.error++;
     }
-    /* "Missing" is kept until the round ends: it may be healed then. */
+    /* "Missing" is kept until the round ends, since it may be healed then. */
     t->extend = t->extend == ASKED          ? ASKED_IN_VAIN
                 : t->extend == SAID_MISSING ? SAID_MISSING
                                             : DONE;
     count_extension(m, s, attempt, &tally);
 }
 
-/* ---- what a node does ---- */
+/* ---- nodes ---- */
 
 static void own(struct state *s, size_t node, size_t attempt)
 {
@@ -211,7 +211,8 @@ static void own(struct state *s, size_t node, size_t attempt)
     s->nodes[node].expires_in = TTL;
 }
 
-/* The canary behind it is not the one that the client knows: no vote (lock.N9). */
+/* If the canary read after the SET is not the one that the client knows, there is no vote
+ * (lock.N9). */
 static void run_set(const struct model *m, struct state *s, size_t attempt, size_t node)
 {
     struct node *n = &s->nodes[node];
@@ -246,7 +247,7 @@ static void forget(struct node *n)
     n->expires_in = 0;
 }
 
-/* Its quarantine begins when a client notices: not before now. */
+/* Its quarantine begins when a client notices, which is not earlier than now. */
 static void flush(struct state *s, size_t node)
 {
     struct node *n = &s->nodes[node];
@@ -309,7 +310,7 @@ static void tick(struct model *m, struct state *s)
     }
 }
 
-/* ---- all that can happen next ---- */
+/* ---- all possible next steps ---- */
 
 static void steps_of_attempt(struct model *m, const struct state *s, size_t i)
 {
@@ -431,7 +432,7 @@ static void expand(struct model *m, const struct state *s)
     visit(m, &next, STEP_TICK, 0, 0);
 }
 
-/* Which of the nodes and of the clients it was is told by each state's own order. */
+/* Numbers of nodes and clients refer to their order in each state. */
 static void tell_trace(struct model *m)
 {
     static const char *const texts[] = {

@@ -42,7 +42,7 @@ static void drop_what_is_idle(struct state *s)
     }
 }
 
-/* The two clients are alike. */
+/* The two clients are interchangeable: keeps the smaller of the two states. */
 static void take_the_lesser(struct state *s)
 {
     struct state other = *s;

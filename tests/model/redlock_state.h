@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One situation of the model: two clients, three nodes, and what is on its way between them. */
+ * One state of the model: two clients, three nodes, and what is in flight between them. */
 #ifndef CLAIMD_TESTS_MODEL_REDLOCK_STATE_H
 #define CLAIMD_TESTS_MODEL_REDLOCK_STATE_H
 
@@ -13,30 +13,30 @@
 
 enum stage { IDLE, ASKING, HOLDING, OVER };
 
-/* Of a request and its reply. */
+/* The progress of a request and its reply. */
 enum way {
     NOT_SENT,
-    ASKED,         /* on its way to the node */
-    ASKED_IN_VAIN, /* the same, but nobody waits for the reply */
-    SAID_YES,      /* the reply is on its way */
+    ASKED,         /* in flight to the node */
+    ASKED_IN_VAIN, /* likewise, but no client waits for the reply */
+    SAID_YES,      /* the reply is in flight */
     SAID_NO,
-    SAID_MISSING, /* of extending */
+    SAID_MISSING, /* reply to an extension */
     DEAD,         /* lost with its connection; the client has not noticed */
     DONE
 };
 
-struct talk { /* of one attempt with one node */
+struct talk { /* between one attempt and one node */
     uint8_t set : 3;
     uint8_t extend : 3;
-    uint8_t heal : 1; /* these two are on their way, and nobody waits for an answer */
+    uint8_t heal : 1; /* these two are in flight, and no answer is awaited */
     uint8_t release : 1;
 };
 
 struct node {
-    uint8_t owner;      /* attempt + 1; 0 = nobody */
-    uint8_t expires_in; /* at the latest; a fast clock may do it DRIFT ticks earlier */
+    uint8_t owner;      /* attempt + 1; 0 = none */
+    uint8_t expires_in; /* at the latest; a fast clock may be DRIFT ticks early */
     uint8_t quarantine;
-    uint8_t is_flushed; /* and has gone on, a quarantine ago at most */
+    uint8_t is_flushed; /* while running, at most a quarantine ago */
     struct talk talks[ATTEMPTS];
 };
 
@@ -56,16 +56,16 @@ struct attempt {
     uint8_t failed;
 };
 
-/* All times are ticks from now, so the same situation later is the same state, and the search has
- * no end of time. */
+/* All times are ticks relative to now, so the same situation at a later time is the same state, and
+ * the search needs no end of time. */
 struct state {
-    uint8_t losses_left; /* of a node's memory: it restarts, or is flushed */
+    uint8_t losses_left; /* losses of a node's memory by a restart or a flush */
     struct attempt attempts[ATTEMPTS];
     struct node nodes[NODES];
 };
 
-/* Drops what can't make a difference any more, and chooses one of those that differ by the names of
- * nodes and clients only: states differ where they behave so. */
+/* Drops what cannot make a difference any more, and chooses one of the states that differ only by
+ * the names of nodes and clients, so that states differ only if they behave differently. */
 void state_normalize(struct state *s);
 
 #endif

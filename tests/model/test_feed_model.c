@@ -17,7 +17,8 @@
 #define TWO_ROWS .rows = 2, .look_ahead = 1, .push_max = 1
 #define THREE_ROWS .rows = 3, .look_ahead = 1, .push_max = 1
 
-/* What needs no net: nobody moves a row in silence, no hint is lost, no walk is cut off. */
+/* Without events that need the safety net: no row is moved without a hint, no hint is lost, no walk
+ * is cut off. */
 #define UNAIDED .has_no_silence = true, .has_no_loss = true
 
 struct size {
@@ -70,7 +71,7 @@ START_TEST(G8_rule13_every_due_row_is_fed_in_every_order_of_events)
 {
     struct feed_model_result r;
     run(&sizes[_i], &r);
-    ck_assert_uint_gt(r.full_passes, 0); /* it was not kept safe by doing nothing */
+    ck_assert_uint_gt(r.full_passes, 0); /* it is not safe by doing nothing */
     ck_assert(r.recovered > 0 || r.steps < 6);
 }
 END_TEST

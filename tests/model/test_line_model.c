@@ -18,7 +18,8 @@ struct world_case {
     struct line_world world;
 };
 
-/* L1–L9: one holds the lock and two come, in every order; with each kind of fault alone. */
+/* L1–L9: one client holds the lock and two want it, in every order; with each kind of fault
+ * alone. */
 static const struct world_case worlds[] = {
     {"no fault", {HELD}},
     {"L6: a client dies", {HELD, .budget = MAY_DIE}},
@@ -42,7 +43,7 @@ static void run_world(const struct world_case *c, size_t states_max)
            r.transitions, r.drained, r.confirms);
     ck_assert_msg(r.what == NULL, "%s: %s:\n%s", c->what, r.what, r.trace);
     ck_assert_msg(!r.is_too_big, "%s: too big", c->what);
-    ck_assert_uint_gt(r.confirms, 0); /* it was not kept safe by never granting */
+    ck_assert_uint_gt(r.confirms, 0); /* it is not safe by never granting */
 }
 
 START_TEST(L1_L9_no_order_of_events_makes_two_owners_or_passes_or_forgets_a_waiter)
@@ -56,8 +57,8 @@ static const struct world_case long_worlds[] = {
     {"L6, L7: a client dies, messages are lost", {HELD, .budget = MAY_DIE | MAY_LOSE_MESSAGE}},
     {"a client dies, a line is lost", {HELD, .budget = MAY_DIE | MAY_LOSE_LINE}},
     {"a client dies, a round is cut short", {HELD, .budget = MAY_DIE | MAY_CUT}},
-    /* Who comes with SET NX passes the line where it finds the key free: in a gap, at the end of a
-     * dead one's lease, after a yield to one who is not in line. */
+    /* A client that comes with SET NX overtakes the line if it finds the key free: in a gap, at the
+     * end of a dead client's lease, after a yield to a client that is not in line. */
     {"L8: SET NX comes first, into a gap",
      {HELD, .tries_first = true, .has_no_order = true, .budget = MAY_GAP}},
     {"L6: SET NX comes first, a client dies",

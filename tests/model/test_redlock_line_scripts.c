@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Lua of the lines and the C that the model has of it (tests/model/line_node.h): the same
- * random histories of two keys give the same replies, messages and states. */
+ * Compares the Lua scripts of the lines with the model's version in C (tests/model/line_node.h):
+ * the same random histories of two keys give the same replies, messages and states. */
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "line_node.h"
@@ -24,10 +24,10 @@
 #define P "line-test:"
 #define OFFER_MS "60000"
 #define GAP_MS "70000"
-#define LEASE_MS "600000" /* longer ones are told apart from offers and gaps by their length */
+#define LEASE_MS "600000" /* longer, to distinguish it from offers and gaps */
 #define TEXT_MAX 2048
 
-/* What is there now, as text. It keeps what ends soon: the model has no time. */
+/* Returns the present state as text. Prolongs what expires soon: the model has no time. */
 static const struct redis_script script_look = {
     .name = "look",
     .body =
@@ -73,15 +73,15 @@ static struct {
     size_t ups;
     size_t subscribed;
     size_t done;
-    char reply[2][TEXT_MAX]; /* of the operation, and what there is after it */
+    char reply[2][TEXT_MAX]; /* of the operation, and of the look after it */
     uint64_t random;
     char values[CLIENTS][VALUE_SIZE];
     char clients[CLIENTS][REDLOCK_PREFIX_LEN + 1];
     char scores[CLIENTS][24];
-    struct line_node nodes[KEYS]; /* of the model */
+    struct line_node nodes[KEYS]; /* the model's nodes */
     char expected[TEXT_MAX];
-    size_t foreign[KEYS]; /* which value */
-    bool may_end[KEYS];   /* turns are short where a foreign client was */
+    size_t foreign[KEYS]; /* index of the value */
+    bool may_end[KEYS];   /* turns are short after a foreign client */
     struct heard {
         char channel[64];
         char messages[1 << 16];
@@ -100,7 +100,7 @@ static struct {
         ck_assert_msg((expr), "never: %s", #expr);  \
     } while (0)
 
-/* ---- the real side ---- */
+/* ---- the real server ---- */
 
 static enum status on_up(void *ctx, struct redis_node *n, const struct redis_server_info *info,
                          struct err *err)
@@ -127,7 +127,7 @@ static void on_subscribed(void *ctx)
     t.subscribed++;
 }
 
-/* Lengths of time are told as what they belong to. */
+/* Writes durations as what they stand for. */
 static size_t write_integer(char *out, size_t size, int64_t n)
 {
     return n > 300000 ? (size_t)snprintf(out, size, "lease")
@@ -212,7 +212,7 @@ static const char *name_of(char *out, size_t size, const char *kind, const char 
     return out;
 }
 
-/* ---- the model's side ---- */
+/* ---- the model ---- */
 
 static size_t draw(size_t below)
 {
@@ -222,7 +222,7 @@ static size_t draw(size_t below)
     return (size_t)(t.random >> 16) % below;
 }
 
-/* Sessions are of all keys. */
+/* Sessions are shared by all keys. */
 static void share_sessions(size_t of)
 {
     for (size_t i = 0; i < KEYS; i++) {
@@ -251,7 +251,7 @@ static const char *owner_text(size_t key)
                                     : t.values[owner - OWNER_FIRST];
 }
 
-/* As script_look says it. */
+/* Writes the state in the form of script_look. */
 static void write_state(char *out, size_t size)
 {
     size_t used = 0;
@@ -277,7 +277,7 @@ static void write_state(char *out, size_t size)
     }
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void do_enter(size_t k, size_t c)
 {
@@ -306,7 +306,7 @@ static size_t leave_one(size_t k, size_t c, bool has_gap, bool tells, size_t *of
     return r.was_mine;
 }
 
-/* Of both keys, or of one; with a token for all, or one for each. */
+/* Leaves both keys or one; with one token for all, or one for each. */
 static void do_leave(size_t k, size_t c)
 {
     bool has_gap = draw(3) == 0;
@@ -397,7 +397,7 @@ static void expect_deleted(bool was_there)
     (void)snprintf(t.expected, sizeof t.expected, "%d", was_there);
 }
 
-/* What ends by itself, or gets lost. */
+/* Something expires or gets lost. */
 static void do_end(size_t k, size_t c)
 {
     struct line_node *n = &t.nodes[k];
@@ -452,15 +452,15 @@ static void do_something(size_t k, size_t c)
     for (; at >= things[what].weight; what++) {
         at -= things[what].weight;
     }
-    /* Who owns it leaves and yields more often than others. */
+    /* An owner leaves and yields more often than others. */
     if ((what == 1 || what == 2) && is_client(t.nodes[k].owner) && draw(4) > 0) {
         c = (size_t)(t.nodes[k].owner - OWNER_FIRST);
     }
     things[what].happens(k, c);
 }
 
-/* Turns that follow a foreign client's are over in half a second: nobody promises that we look
- * earlier. */
+/* Turns that follow a foreign client's end within half a second, and the test may look later than
+ * that. */
 static void end_short_turns(void)
 {
     for (size_t k = 0; k < KEYS; k++) {
@@ -502,7 +502,7 @@ static void make_clients(void)
 {
     look_args[0] = P;
     for (size_t c = 0; c < CLIENTS; c++) { /* the order of values is not that of scores */
-        int64_t score = 1700000000000000 + (int64_t)(c / 2); /* two are equal */
+        int64_t score = 1700000000000000 + (int64_t)(c / 2); /* two clients have equal scores */
         memset(t.values[c], (int)((c / 2 == 0 ? 'x' : 'a') + c), REDLOCK_TOKEN_LEN);
         line_write_score(t.values[c], score);
         memcpy(t.values[c] + REDLOCK_TOKEN_LEN, labels[c], strlen(labels[c]));
@@ -553,7 +553,7 @@ static void teardown(void)
     }
     uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left open */
     redis_server_stop(&server);
 }
 

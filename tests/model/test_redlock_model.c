@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The last one of each table is long (four minutes, 21 million states): for the soak alone. */
+/* The last entry of each table takes long (four minutes, 21 million states): it runs only in the
+ * soak. */
 static const struct {
     const char *what;
     struct model_options options;
@@ -35,7 +36,7 @@ START_TEST(N1_N9_no_order_of_events_makes_two_owners_at_once)
            r.verdicts[REDLOCK_LOST], r.extended, r.lost);
     ck_assert(!r.is_too_big);
     ck_assert_msg(!r.is_violated, "two owners at once:\n%s", r.trace);
-    ck_assert_uint_gt(r.verdicts[REDLOCK_OK], 0); /* it was not kept safe by never winning */
+    ck_assert_uint_gt(r.verdicts[REDLOCK_OK], 0); /* it is not safe by never winning */
     ck_assert_uint_gt(r.verdicts[REDLOCK_HELD], 0);
     ck_assert_uint_gt(r.verdicts[REDLOCK_LOST], 0);
     ck_assert_uint_gt(r.lost, 0);

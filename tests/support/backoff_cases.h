@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backoffs as a kind or a job may say them, and as they may not: the C reader and the one in SQL
- * must agree. */
+ * Valid and invalid backoffs of a kind or a job, on which the parsers in C and in SQL must
+ * agree. */
 #ifndef CLAIMD_TESTS_BACKOFF_CASES_H
 #define CLAIMD_TESTS_BACKOFF_CASES_H
 

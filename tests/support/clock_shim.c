@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A wall clock that a test can step: linked into a test program, or preloaded into a server. It
- * answers for the C library; CLOCK_MONOTONIC and CLOCK_BOOTTIME stay as they are. The offset in
- * microseconds is the first 8 bytes of the file that CLOCK_SHIM_FILE names, which is mapped, so
- * that whoever writes there steps the clock at once. Without the variable there is no offset. */
+ * replaces functions of the C library; CLOCK_MONOTONIC and CLOCK_BOOTTIME stay unchanged. The
+ * offset in microseconds is in the first 8 bytes of the file that CLOCK_SHIM_FILE names. The file
+ * is mapped, so a write to it steps the clock at once. Without the variable, there is no offset. */
 #include "support/clock_shim.h"
 
 #include <fcntl.h>

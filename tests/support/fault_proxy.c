@@ -18,7 +18,7 @@
 #include <sys/un.h>
 
 #define CONNS_MAX 32
-#define WORDS_MAX 8192 /* commands of one connection without a reply */
+#define WORDS_MAX 8192 /* commands of one connection whose replies are awaited */
 #define WORD_SIZE 16
 #define QUEUE_BYTES_MAX ((size_t)4 << 20)
 #define READ_BYTES ((size_t)64 << 10)
@@ -30,25 +30,25 @@ struct conn {
     int server_fd;
     struct flow to_server;
     struct flow to_client;
-    struct buf commands; /* the beginning of one whose rest has not come; `replies` likewise */
+    struct buf commands; /* the beginning of an incomplete command; `replies` likewise */
     struct buf replies;
-    char words[WORDS_MAX][WORD_SIZE]; /* commands whose replies are to come */
+    char words[WORDS_MAX][WORD_SIZE]; /* commands whose replies are awaited */
     size_t word_head;
     size_t word_count;
     bool is_endless;
-    bool is_client_gone; /* what it sent still arrives */
+    bool is_client_gone; /* what it has sent is still forwarded */
 };
 
 struct fault_proxy {
     pthread_t thread;
-    pthread_mutex_t mutex; /* all below, but while the thread polls */
+    pthread_mutex_t mutex; /* protects all below, except while the thread polls */
     int listen_fd;
     int wake_fd;
     char url[32];
     struct sockaddr_un server;
     struct conn *conns[CONNS_MAX];
     struct fault fault;
-    size_t fault_left; /* of a counted one */
+    size_t fault_left; /* of a fault with a count */
     char on[WORD_SIZE];
     char text[FAULT_TEXT_MAX];
     char more[FAULT_TEXT_MAX];
@@ -61,7 +61,8 @@ struct fault_proxy {
 
 /* ---- the protocol ---- */
 
-/* Length of the value at the head, 0 = not there yet. Of a command, *ret_word is its first word. */
+/* Returns the length of the value at the head, 0 = incomplete. For a command, *ret_word is its
+ * first word. */
 static size_t value_len(const char *at, size_t len, int depth, const char **ret_word,
                         size_t *ret_word_len)
 {
@@ -140,7 +141,7 @@ static void conn_accept(struct fault_proxy *p)
     int server_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c == NULL ||
         connect(server_fd, (const struct sockaddr *)&p->server, sizeof p->server) != 0) {
-        free(c); /* as a port where nobody listens would do */
+        free(c); /* as a port without a listener would do */
         (void)close(fd);
         (void)close(server_fd);
         return;
@@ -170,7 +171,7 @@ static bool meets_fault(struct fault_proxy *p, const char *word)
     return true;
 }
 
-/* One whole reply of the server. False = the connection is gone. */
+/* Handles one complete reply of the server. Returns false if the connection is gone. */
 static bool pass_reply(struct fault_proxy *p, size_t at, const char *bytes, size_t len)
 {
     struct conn *c = p->conns[at];
@@ -221,7 +222,7 @@ static bool from_server(struct fault_proxy *p, size_t at, const char *bytes, siz
     size_t word_len = 0;
     while ((whole = value_len(buf_at(unread), unread->len, 0, &word, &word_len)) > 0) {
         if (!pass_reply(p, at, buf_at(unread), whole)) {
-            return true; /* it is closed already */
+            return true; /* it is already closed */
         }
         buf_consume(unread, whole);
     }
@@ -262,7 +263,7 @@ static short interest(const struct flow *out, const struct flow *in, int64_t now
                    (flow_is_due(out, now_us) ? POLLOUT : 0));
 }
 
-/* Fills in what to poll; yields the timeout. A flow that is due and can't be written waits for
+/* Fills in what to poll; returns the timeout. A flow that is due and cannot be written waits for
  * POLLOUT, not for a timeout. */
 static int plan(struct fault_proxy *p, struct pollfd *polls)
 {
@@ -294,7 +295,7 @@ static int plan(struct fault_proxy *p, struct pollfd *polls)
     return timeout_ms;
 }
 
-/* 1 = read, 0 = nothing there, −1 = the end. */
+/* Returns 1 if it has read bytes, 0 if there are none, −1 at the end. */
 static int read_some(int fd, char *bytes, size_t *ret_len)
 {
     ssize_t n = recv(fd, bytes, READ_BYTES, MSG_DONTWAIT);
@@ -305,7 +306,7 @@ static int read_some(int fd, char *bytes, size_t *ret_len)
     return n > 0 ? 1 : -1;
 }
 
-/* A client that went away may have sent something that is still on its way. */
+/* A client that has left may have sent bytes that are still in flight. */
 static bool client_left(struct conn *c)
 {
     c->is_client_gone = true;
@@ -359,7 +360,8 @@ static void *run(void *ctx)
             (void)n;
         }
         for (size_t i = 0; i < CONNS_MAX; i++) {
-            /* One that was closed or accepted meanwhile was not polled, or will be next time. */
+            /* A connection that was closed or accepted in the meantime was not polled, or will be
+             * next time. */
             if (p->conns[i] != NULL && polls[3 + 2 * i].fd == p->conns[i]->server_fd) {
                 serve(p, i, &polls[2 + 2 * i], bytes);
             }
@@ -373,7 +375,7 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* ---- what a test says ---- */
+/* ---- called by tests ---- */
 
 static void wake(struct fault_proxy *p)
 {

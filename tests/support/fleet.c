@@ -19,9 +19,9 @@
 #define TIME_SCALE 0.25
 #define SLOTS 2
 #define ENV_MAX 16
-#define ANY_PORT "127.0.0.1:0" /* of HTTP */
+#define ANY_PORT "127.0.0.1:0" /* for HTTP */
 #define WORDS_MAX 12
-#define WORKER_LOGIN "fleet_worker" /* daemons have the least that they need (inv.P1) */
+#define WORKER_LOGIN "fleet_worker" /* daemons have the least privileges they need (inv.P1) */
 #define SCHEDULER_LOGIN "fleet_scheduler"
 #define TEMPLATE "claimd_template"
 #define PATH " SET search_path = pg_catalog, pg_temp"
@@ -127,7 +127,7 @@ static void write_config(const struct fleet *f)
     }
     (void)fprintf(file, "]},\n \"worker\": {\"slots\": %d, \"plugin_dir\": \"%s/plugins\"}",
                   f->options.slots, f->dir);
-    if (f->options.has_handlers) { /* within the worker's object */
+    if (f->options.has_handlers) { /* inside the worker's object */
         (void)fseek(file, -1, SEEK_END);
         (void)fprintf(file, ", \"handlers\": \"%s/handlers\"}", f->dir);
     }
@@ -136,7 +136,7 @@ static void write_config(const struct fleet *f)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 void fleet_migrate(const struct fleet *f)
 {
@@ -151,7 +151,7 @@ void fleet_migrate(const struct fleet *f)
     ck_assert_msg(code == 0, "claimctl db migrate: exit %d: %s", code, buf_at(&out));
 }
 
-/* "('available', 'running'), …": all ways between states that there are. */
+/* Writes "('available', 'running'), …": all transitions of states. */
 static void edge_list(char *ret, size_t size)
 {
     size_t len = 0;
@@ -162,8 +162,8 @@ static void edge_list(char *ret, size_t size)
     }
 }
 
-/* Refuses every change of a state that is no edge of the model (inv.S5). In the history's trigger
- * the job's row is as the statement found it: the function is stable. */
+/* Refuses every change of a state that is not an edge of the model (inv.S5). In the history's
+ * trigger, the job's row is as the statement found it: the function is stable. */
 static void check_edges(struct fleet *f)
 {
     char edges[1024];
@@ -192,7 +192,8 @@ static void make_schema(struct fleet *f)
 {
     fleet_migrate(f);
     f->sql = sql_open(f->conninfo);
-    /* Rows that a test writes itself are of today's programs. The first schema knows none. */
+    /* Rows that a test writes itself belong to today's programs. The first schema lacks the
+     * column. */
     sql_run(f->sql, "DO $$ BEGIN ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999; "
                     "ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999; "
                     "EXCEPTION WHEN undefined_column THEN NULL; END $$");
@@ -209,7 +210,7 @@ static void start_pg(struct fleet *f, const char *database)
     OK(pg_server_create_db(&f->pg, database, NULL, f->conninfo, sizeof f->conninfo, &err));
 }
 
-/* Has the PostgreSQL that all fleets share, if they do, and no daemons. */
+/* Holds the PostgreSQL that fleets may share; has no daemons. */
 static struct fleet shared;
 
 void fleet_share_pg(void)
@@ -220,7 +221,7 @@ void fleet_share_pg(void)
     start_pg(&shared, TEMPLATE);
     write_config(&shared);
     make_schema(&shared);
-    sql_close(TAKE(shared.sql)); /* nobody may be connected to a template */
+    sql_close(TAKE(shared.sql)); /* a template may have no connections */
 }
 
 void fleet_unshare_pg(void)
@@ -230,7 +231,7 @@ void fleet_unshare_pg(void)
     shared = (struct fleet){0};
 }
 
-/* Up, and nobody else is connected. */
+/* True if the server is up and has no other connections. */
 static bool is_shared_pg_ours(struct fleet *f, struct err *why)
 {
     if (pg_server_is_others(&f->pg)) {
@@ -244,8 +245,8 @@ static bool is_shared_pg_ours(struct fleet *f, struct err *why)
                          NULL, 0, why) == STATUS_OK;
 }
 
-/* The test before may have killed it, or have started one that dies with that test: just now,
- * perhaps, and says that it is ready. */
+/* The test before may have killed the server, or have started one that dies with that test, perhaps
+ * at this moment, although it reports that it is ready. */
 static void take_shared_pg(struct fleet *f)
 {
     static int count;
@@ -326,11 +327,11 @@ static void start_program(struct fleet *f, const char *program, size_t i, const 
     config_path(f, config, sizeof config);
     (void)snprintf(log, sizeof log, "%s/%s-%zu.log", f->dir, program, i);
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%zu", f->dir, i);
-    /* The last "user" of a conninfo counts. */
+    /* The last "user" of a conninfo wins. */
     (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=%s", f->conninfo,
                    strcmp(program, "claimd-worker") == 0 ? WORKER_LOGIN : SCHEDULER_LOGIN);
     const char *argv[] = {path, "--config", config, NULL};
-    const char *env[ENV_MAX + 5] = {NULL}; /* the first of a name counts */
+    const char *env[ENV_MAX + 5] = {NULL}; /* the first one of a name wins */
     size_t n = 0;
     for (; more != NULL && more[n] != NULL; n++) {
         ck_assert_uint_lt(n, ENV_MAX);
@@ -356,7 +357,7 @@ void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env)
     start_program(f, "claimd-worker", i, env, &f->workers[i]);
 }
 
-/* Where PostgreSQL doesn't answer in time, a daemon ends, and a supervisor starts it again. */
+/* If PostgreSQL does not answer in time, a daemon ends, and a supervisor starts it again. */
 static bool has_given_up(pid_t *pid)
 {
     int status = 0;
@@ -402,7 +403,7 @@ void fleet_kill_runner(struct fleet *f, size_t i)
 {
     pid_t runner = 0;
     if (program_children(f->workers[i], &runner, 1) == 1) {
-        (void)kill(runner, SIGKILL); /* it may have ended by now */
+        (void)kill(runner, SIGKILL); /* it may already have ended */
     }
 }
 
@@ -465,7 +466,7 @@ int64_t fleet_lock_keys(struct fleet *f)
     for (size_t i = 0; i < f->options.masters; i++) {
         autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
         if (redis_server_ask(&f->masters[i], scan, &out, NULL) != STATUS_OK) {
-            continue; /* a test killed it */
+            continue; /* a test has killed it */
         }
         for (size_t at = 0; at < out.len; at++) {
             keys += buf_at(&out)[at] == '\n' ? 1 : 0;
@@ -496,7 +497,7 @@ int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
     return strtoll(buf_at(&out), NULL, 10);
 }
 
-/* ---- files that tell ---- */
+/* ---- logs and ledgers ---- */
 
 int fleet_count_lines(const char *path, const char *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole claimd for end-to-end tests: private PostgreSQL and Redis masters, migrated by claimctl,
- * with real schedulers and workers, whose deaths and pauses a test decides. A failing step fails
+ * A complete claimd for end-to-end tests: private PostgreSQL and Redis masters, migrated by
+ * claimctl, with real schedulers and workers that a test can kill and stop. A failing step fails
  * the test. */
 #ifndef CLAIMD_TESTS_SUPPORT_FLEET_H
 #define CLAIMD_TESTS_SUPPORT_FLEET_H
@@ -19,9 +19,9 @@ struct fleet_options {
     double time_scale;      /* 0 = 0.25 */
     int slots;              /* per worker; 0 = 2 */
     bool has_handlers;      /* programs: fleet_add_handlers() */
-    const char *more;       /* further members of the configuration's top object, or NULL */
+    const char *more;       /* further members of the top object of the configuration, or NULL */
     const char *redis_conf; /* further lines for each master, or NULL */
-    /* Variables for a PostgreSQL of its own, NULL-ended, or NULL; they outlive the fleet. */
+    /* Variables for a PostgreSQL of its own, NULL-ended, or NULL; must outlive the fleet. */
     const char *const *pg_env;
 };
 
@@ -36,68 +36,71 @@ struct fleet {
     pid_t schedulers[FLEET_SCHEDULERS_MAX];
 };
 
-/* Unchecked fixtures: the fleets of all tests between them share one PostgreSQL, in which each has
- * a database of its own. A test may kill it. */
+/* Unchecked fixtures: the fleets of all tests between the two calls share one PostgreSQL, in which
+ * each has a database of its own. A test may kill it. */
 void fleet_share_pg(void);
 void fleet_unshare_pg(void);
 
 void fleet_start(struct fleet *f, const struct fleet_options *options);
-/* Everything is killed and removed; on a failed test the parent's death does it. */
+/* Kills and removes everything; after a failed test, the death of the parent does so. */
 void fleet_stop(struct fleet *f);
 
-/* One more plugin for workers that start from now on; `folder`: the variable with its folder. */
+/* Adds a plugin for workers that start from now on. `folder`: the variable that names its
+ * folder. */
 void fleet_add_plugin(const struct fleet *f, const char *folder, const char *file);
 
-/* A handler program's file, NAME.json, for workers that start, or get a SIGHUP, from now on. */
+/* Adds the file of a handler program, NAME.json, for workers that start, or receive SIGHUP, from
+ * now on. */
 void fleet_add_handlers(const struct fleet *f, const char *name, const char *json);
 
-/* By the claimctl that $CLAIMD_BIN_DIR has now. fleet_start() has done it. */
+/* Migrates with the claimctl in $CLAIMD_BIN_DIR at this time. fleet_start() has done it already. */
 void fleet_migrate(const struct fleet *f);
 
-/* `probe`: CLAIMD_PROBE, or NULL. Worker i has a state directory of its own. Returns when it is
- * registered. */
+/* Starts worker i, which has a state directory of its own, and returns when it has registered.
+ * `probe`: CLAIMD_PROBE, or NULL. */
 void fleet_start_worker(struct fleet *f, size_t i, const char *probe);
-/* The same with `env` ("NAME=value", NULL-ended) before all else. */
+/* As above, with `env` ("NAME=value", NULL-ended) before all other variables. */
 void fleet_start_worker_with(struct fleet *f, size_t i, const char *const *env);
-/* As fleet_start_worker(), with `env` ("NAME=value", NULL-ended) before all else, and without a
- * look at what comes of it. */
+/* As fleet_start_worker_with(), but does not wait for the result. */
 void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env);
 bool fleet_is_registered(struct fleet *f, size_t i);
 void fleet_start_scheduler(struct fleet *f, size_t i);
 void fleet_launch_scheduler(struct fleet *f, size_t i, const char *const *env);
 void fleet_signal(pid_t pid, int number);
-/* One of worker i's runners, if it has any. */
+/* Kills one of worker i's runners, if it has any. */
 void fleet_kill_runner(struct fleet *f, size_t i);
-/* Waits for the end and forgets the pid. Returns the exit code or 128 + signal; fails the test
- * after 20 s. */
+/* Waits for the end and clears the pid. Returns the exit code or 128 + signal; fails the test after
+ * 20 s. */
 int fleet_wait_end(struct fleet *f, pid_t *pid);
 
-/* Inserts jobs: `args` is a JSON text. Returns the id of the (last) one. */
+/* Inserts jobs; `args` is a JSON text. Returns the id of the last one. */
 int64_t fleet_enqueue(struct fleet *f, const char *kind, const char *args, int count);
 
-/* As claimd.jobs has it; soon, else the test fails. */
+/* Waits until claimd.jobs shows that state; fails the test if that takes too long. */
 void fleet_wait_state(struct fleet *f, int64_t id, const char *state);
 
-/* All finished as `state`, none open, within `within_us`; else the test fails with what is open. */
+/* Waits until all jobs have finished as `state` and none is open; if that takes longer than
+ * `within_us`, fails the test and prints the open jobs. */
 void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us);
 
-/* Keys that begin with claimd:job: on any master (through redis-cli: independent of the code under
- * test). */
+/* Counts the keys that begin with claimd:job: on all masters (through redis-cli: independent of the
+ * code under test). */
 int64_t fleet_lock_keys(struct fleet *f);
-/* The command's words are parted by single spaces. */
+/* The words of the command are separated by single spaces. */
 void fleet_redis(struct fleet *f, size_t master, const char *command);
-int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command); /* its answer */
+/* Returns the answer of the command. */
+int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command);
 
-/* Lines of a file that contain `text`; 0 where it isn't there. */
+/* Counts the lines of a file that contain `text`; 0 if the file does not exist. */
 int fleet_count_lines(const char *path, const char *text);
-/* The same of the log of worker i. */
+/* Counts such lines in the log of worker or scheduler i. */
 int fleet_log_count(struct fleet *f, const char *program, size_t i, const char *text);
 
-/* Where a daemon answers HTTP, as the last of its ready lines says. */
+/* Returns the HTTP address of a daemon, from the last of its ready lines. */
 void fleet_http(struct fleet *f, const char *program, size_t i, char *ret_address, size_t size);
 
-/* The ledger of the plugin kind `ledger`: how many lines say `what` ("start", "end"), and how many
- * ids have more than one "end". */
+/* The ledger of the plugin kind `ledger`: the second function counts the lines with `what`
+ * ("start", "end"), or the ids with more than one "end". */
 void fleet_ledger_path(const struct fleet *f, char *ret_path, size_t size);
 int fleet_ledger_count(const struct fleet *f, const char *what);
 

@@ -2,11 +2,12 @@
  *
  * test_guard KEPT COMMAND…: runs a test so that nothing is left of it, whatever ends first.
  *
- * The test gets a folder of its own as TMPDIR, and a place for what may be kept (the folder KEPT).
- * Two processes watch: the outer one is the one that ctest may kill; the inner one is the parent
- * of the test, and of everything that loses its parent below it. When the test has ended, or the
- * outer process has died (a time limit, or ctest was killed), the inner one ends all that is left
- * and removes the folder. If the inner one is killed too, the next run does that (dir_make()). */
+ * The test gets a folder of its own as TMPDIR, and a place for files that may be kept (the folder
+ * KEPT). Two processes watch it: the outer one is the one that ctest may kill; the inner one is the
+ * parent of the test, and of all descendants that lose their parent. When the test has ended, or
+ * the outer process has died (because of a time limit, or because ctest was killed), the inner one
+ * ends everything that is left and removes the folder. If the inner one is killed too, the next run
+ * does that (dir_make()). */
 #include "base/clock.h"
 #include "cluster/servers.h"
 
@@ -16,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define SELF_US (3 * US_PER_S) /* servers end themselves with their parents, and clean up */
+#define SELF_US (3 * US_PER_S) /* servers end with their parents, and clean up */
 #define KILL_US (10 * US_PER_S)
 #define STEP_NS 100000000
 #define CHILDREN_MAX 256
@@ -27,7 +28,7 @@ static int complain(const struct err *err)
     return EXIT_FAILURE;
 }
 
-/* Reaps what has ended; yields whether children are left. */
+/* Reaps ended children; returns whether any are left. */
 static bool has_children(pid_t test, int *ret_status)
 {
     int status = 0;
@@ -49,7 +50,7 @@ static void kill_children(void)
     }
 }
 
-/* A child's own children become ours when it dies, so that in the end all were ours. */
+/* When a child dies, its own children become ours, so all processes are ours in the end. */
 static void end_all(pid_t test, const sigset_t *set)
 {
     const struct timespec step = {.tv_nsec = STEP_NS};
@@ -60,7 +61,7 @@ static void end_all(pid_t test, const sigset_t *set)
         if (clock_boot_us() >= soft_us) {
             kill_children();
         }
-        (void)sigtimedwait(set, NULL, &step); /* until one has ended */
+        (void)sigtimedwait(set, NULL, &step); /* wakes up when a child ends */
     }
 }
 
@@ -74,7 +75,7 @@ static void be_test(char **argv, const sigset_t *signals, pid_t parent)
     _exit(127);
 }
 
-/* The exit code of the test; -1 if the one who waits for it is gone. */
+/* Returns the exit code of the test; -1 if the process that waits for it is gone. */
 static int watch(char **argv, const sigset_t *set, const sigset_t *before)
 {
     pid_t parent = getpid();

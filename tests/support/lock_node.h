@@ -2,7 +2,7 @@
 #ifndef CLAIMD_TESTS_SUPPORT_LOCK_NODE_H
 #define CLAIMD_TESTS_SUPPORT_LOCK_NODE_H
 
-/* The words of a command that counts the keys of a lock node but for the canary and T_max (lock.N9,
+/* The words of a command that counts the keys of a lock node, except the canary and T_max (lock.N9,
  * N10). */
 #define COUNT_LOCKS                                                    \
     "EVAL",                                                            \

@@ -11,7 +11,7 @@
 
 #define TEMPLATE "claimd_template"
 
-/* Rows that a test writes itself are of today's programs. */
+/* Rows that a test writes itself belong to today's programs. */
 #define OF_TODAY_SQL                                               \
     "ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999; " \
     "ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999"
@@ -82,7 +82,7 @@ void world_setup_empty(void)
 
 void world_teardown(void)
 {
-    (void)uv_run(&world.loop, UV_RUN_DEFAULT); /* ends when every handle is closed */
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT); /* returns when every handle is closed */
     ck_assert_int_eq(uv_loop_close(&world.loop), 0);
 }
 
@@ -91,11 +91,11 @@ static void on_tick(uv_timer_t *timer)
     (void)timer;
 }
 
-/* At most 50 ms. */
+/* Runs the loop once, for at most 50 ms. */
 void world_turn(void)
 {
     uv_timer_t tick;
-    uv_update_time(&world.loop); /* or it may be due at once, and nothing would end the poll */
+    uv_update_time(&world.loop); /* otherwise the timer may be due at once, and not end the poll */
     (void)uv_timer_init(&world.loop, &tick);
     (void)uv_timer_start(&tick, on_tick, 50, 0);
     (void)uv_run(&world.loop, UV_RUN_ONCE);
@@ -176,7 +176,7 @@ struct pg *side_open(const char *role)
     char sql[128];
     ck_assert_int_eq(pg_open(&options, &pg, NULL), STATUS_OK);
     RUN_UNTIL(pg_is_up(pg));
-    (void)side_run(pg, "SET search_path = public"); /* as a person's session */
+    (void)side_run(pg, "SET search_path = public"); /* as in an interactive session */
     if (role != NULL) {
         (void)snprintf(sql, sizeof sql, "SET ROLE %s", role);
         (void)side_run(pg, sql);

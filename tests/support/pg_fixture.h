@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One private PostgreSQL per test program, a database of its own per test, and blocking helpers
- * over struct pg for what a test does on the side. Failures are libcheck failures. */
+ * One private PostgreSQL per test program, one database per test, and blocking helpers over struct
+ * pg for statements of the test itself. Failures are libcheck failures. */
 #ifndef CLAIMD_TESTS_PG_FIXTURE_H
 #define CLAIMD_TESTS_PG_FIXTURE_H
 
@@ -21,15 +21,16 @@ struct world {
 };
 extern struct world world;
 
-/* In main(): starts the server and fills the database `claimd_template` with all migrations. */
+/* Called in main(): starts the server and fills the database `claimd_template` with all
+ * migrations. */
 int world_run(Suite *suite);
 
-/* Checked fixtures: a copy of the template (or an empty database) and the loop. */
+/* Checked fixtures: a copy of the template (or an empty database), and the loop. */
 void world_setup(void);
 void world_setup_empty(void);
 void world_teardown(void);
 
-/* Runs the loop until `expr` or LIMIT_US. */
+/* Runs the loop until `expr` is true, or fails after LIMIT_US. */
 #define RUN_UNTIL(expr)                                                            \
     do {                                                                           \
         int64_t end_ = clock_boot_us() + LIMIT_US;                                 \
@@ -40,11 +41,11 @@ void world_teardown(void);
     } while (0)
 void world_turn(void);
 
-/* A connection that is up; as `role` unless NULL (SET ROLE). */
+/* Returns a connection that is up, with the role `role` unless NULL (SET ROLE). */
 struct pg *side_open(const char *role);
 
-/* Runs one statement to its end. Returns the status; *ret (may be NULL) has the first column of the
- * first row as text, or the refusal's message. */
+/* Runs one statement to its end. The reply has the status, and the first column of the first row as
+ * text, or the message of the refusal. */
 struct side_reply {
     enum status st;
     char code[6];
@@ -53,11 +54,11 @@ struct side_reply {
 };
 struct side_reply side_try(struct pg *pg, const char *sql);
 
-/* The same, and it must succeed. */
+/* As above, but the statement must succeed. */
 struct side_reply side_run(struct pg *pg, const char *sql);
-int64_t side_number(struct pg *pg, const char *sql); /* the first column is a number as text */
+int64_t side_number(struct pg *pg, const char *sql); /* the first column is a number in text form */
 
-/* `PREPARE p(types of its header) AS …`, as text. */
+/* Writes `PREPARE p(types of its header) AS …`. */
 void side_write_prepare(struct pg *pg, const struct pg_statement *s, char *ret_sql, size_t size);
 
 #define ASSERT_REFUSED(pg, sql, sqlstate, part)                                            \

@@ -47,7 +47,7 @@ struct client {
     struct buf out;
 };
 
-/* All of it belongs to the child process, which is nothing else. */
+/* All of this belongs to the child process, which does nothing else. */
 static struct stub_options options;
 static struct entry entries[KEYS_MAX];
 static struct command_stats stats[NAMES_MAX];
@@ -122,7 +122,7 @@ struct set {
     bool is_nx;
     bool wants_old;
     const struct word *ifeq;
-    int64_t ttl_ms; /* 0 = none */
+    int64_t ttl_ms; /* 0 = no expiry */
 };
 
 static bool read_set(struct set *s, const struct word *w, size_t count)
@@ -196,7 +196,7 @@ static void do_get(struct client *c, const struct entry *e)
     }
 }
 
-/* "EVALSHA sha 1 KEY ms" (lock.N10), as if no client had longer locks. */
+/* Handles "EVALSHA sha 1 KEY ms" (lock.N10), as if no client had longer locks. */
 static void do_ttl_max(struct client *c, const struct word *w)
 {
     struct entry *e = find(&w[3]);
@@ -207,7 +207,7 @@ static void do_ttl_max(struct client *c, const struct word *w)
     reply_integer(c, strtoll(w[4].bytes, NULL, 10));
 }
 
-/* The other script that it knows: "EVALSHA sha 1 KEY run_id random" (lock.N9). */
+/* Handles the other known script: "EVALSHA sha 1 KEY run_id random" (lock.N9). */
 static void do_canary(struct client *c, const struct word *w)
 {
     char value[128];
@@ -315,7 +315,7 @@ static void do_stub(struct client *c, const struct word *w, size_t count)
     reply(c, "+OK\r\n");
 }
 
-/* Of a word of the command; NULL = it may succeed. */
+/* Returns the planned failure for a word of the command; NULL = it may succeed. */
 static struct command_stats *failure_of(const struct word *w, size_t count)
 {
     for (size_t i = 0; i < count && !is_word(&w[0], "STUB"); i++) {
@@ -358,7 +358,7 @@ static void execute(struct client *c, const struct word *w, size_t count)
 
 /* ---- the wire ---- */
 
-/* One number line: "*3\r\n"; the bytes it took, 0 = not all there yet. */
+/* Reads one number line, "*3\r\n". Returns its length in bytes, 0 = incomplete. */
 static size_t read_number(const struct buf *in, size_t at, char marker, int64_t *ret)
 {
     const char *start = buf_at(in) + at;
@@ -373,7 +373,7 @@ static size_t read_number(const struct buf *in, size_t at, char marker, int64_t 
     return (size_t)(end - start) + 1;
 }
 
-/* Runs the first command; the bytes it took, 0 = not all there yet. */
+/* Runs the first command. Returns its length in bytes, 0 = incomplete. */
 static size_t run_one(struct client *c)
 {
     struct word words[WORDS_MAX] = {{0}};
@@ -492,7 +492,7 @@ enum status stub_server_start(const char *dir, const struct stub_options *stub,
     if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "make %s", dir);
     }
-    enum status st = child_user_owns(dir, err); /* who may write there removes it */
+    enum status st = child_user_owns(dir, err); /* the owner of the folder may remove it */
     autoclose int listener = -1;
     if (st == STATUS_OK) {
         st = listen_at(s.path, &listener, err);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A small server that speaks enough of the Redis protocol to be a lock node, for commands that the
- * servers at hand don't have: SET … IFEQ, DELIFEQ, DELEX. Single-threaded, a child of the caller,
- * gone with it; redis_server_kill() ends it. It knows no script but that of the canary (lock.N9).
+ * installed servers lack: SET … IFEQ, DELIFEQ, DELEX. It is single-threaded, a child of the caller,
+ * and ends with it; redis_server_kill() ends it. It knows only the scripts of the canary (lock.N9)
+ * and of T_max (lock.N10).
  *
- * Besides: "STUB CALLS name" replies how often a command came, "STUB FAIL word text count" makes
- * the next `count` with that word fail with the error `text`. */
+ * In addition, "STUB CALLS name" replies how often a command was called, and "STUB FAIL word text
+ * count" makes the next `count` commands with that word fail with the error `text`. */
 #ifndef CLAIMD_TESTS_SUPPORT_STUB_SERVER_H
 #define CLAIMD_TESTS_SUPPORT_STUB_SERVER_H
 
@@ -13,7 +14,7 @@
 
 struct stub_options {
     const char *server;  /* "redis" or "valkey" */
-    const char *version; /* "8.4.0": from its own first version with IFEQ on, it takes that */
+    const char *version; /* "8.4.0": it supports IFEQ like this version of the server */
     bool has_ifeq;
     bool has_delifeq;
     bool has_delex;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of every test program's main(): runs a suite, says as much as CK_VERBOSITY asks for,
+ * The end of every test program's main(): runs a suite, prints as much as CK_VERBOSITY requests,
  * frees it, and returns the exit code. */
 #ifndef CLAIMD_TESTS_SUPPORT_SUITE_H
 #define CLAIMD_TESTS_SUPPORT_SUITE_H
@@ -14,11 +14,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* For what an event ends: no machine is as slow as that. It is less than a test's own limit, which
- * is five times what its program says (cmake/Targets.cmake). */
+/* Limit for waits that an event ends: no machine is that slow. It is less than a test's own limit,
+ * which is five times the timeout of its program (cmake/Targets.cmake). */
 #define SOON_US (240 * US_PER_S)
 
-/* The folder for what a test writes itself; ctest gives each test one of its own. */
+/* Returns the folder for files that a test writes itself; ctest gives each test its own. */
 static inline const char *suite_tmp(void)
 {
     const char *own = getenv("TMPDIR");
@@ -39,8 +39,8 @@ static inline void suite_in_fork(void)
     }
 }
 
-/* Every fork, check's among them, dies with the process that forked it: nobody else would end it,
- * since check's time limits are kept by the parent. */
+/* Every fork, including those of check, dies with the process that forked it. Otherwise nothing
+ * would end it, since the parent enforces check's time limits. */
 static inline int suite_run_as(Suite *suite, enum fork_status fork_status)
 {
     if (pthread_atfork(suite_before_fork, NULL, suite_in_fork) != 0) {
@@ -54,13 +54,14 @@ static inline int suite_run_as(Suite *suite, enum fork_status fork_status)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Each test in a process of its own. */
+/* Runs each test in a process of its own. */
 static inline int suite_run(Suite *suite)
 {
     return suite_run_as(suite, CK_FORK_GETENV);
 }
 
-/* All in this one: they share servers that are its children, or go on where the last one ended. */
+/* Runs all tests in this process: they share servers that are its children, or continue where the
+ * last one ended. */
 static inline int suite_run_in_one(Suite *suite)
 {
     return suite_run_as(suite, CK_NOFORK);

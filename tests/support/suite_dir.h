@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main() of a test program whose tests share a directory, which is removed at the end. */
+ * The main() of a test program whose tests share a directory, which is removed at the end. */
 #ifndef CLAIMD_TESTS_SUITE_DIR_H
 #define CLAIMD_TESTS_SUITE_DIR_H
 
@@ -13,7 +13,7 @@
 
 struct suite_in_dir {
     const char *name;
-    char *ret_dir; /* gets the directory's path before the first test */
+    char *ret_dir; /* receives the directory's path before the first test */
     size_t dir_size;
     int timeout_s; /* of each test */
     void (*setup)(void);

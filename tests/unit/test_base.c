@@ -87,13 +87,13 @@ START_TEST(special_bytes_get_a_backslash_and_a_full_buffer_says_so)
     autobuf struct buf b = BUF_INIT(8);
     ck_assert_int_eq(buf_append_escaped(&b, "a\"b\\", 4, "\"\\", NULL), STATUS_OK);
     ck_assert_str_eq(buf_at(&b), "a\\\"b\\\\");
-    ck_assert_int_eq(buf_append_escaped(&b, "\0", 1, "x", NULL), STATUS_OK); /* a byte as any */
+    /* A NUL is a byte like any other. */
+    ck_assert_int_eq(buf_append_escaped(&b, "\0", 1, "x", NULL), STATUS_OK);
     ck_assert_uint_eq(b.len, 7);
     ck_assert_int_eq(buf_append_escaped(&b, "\"", 1, "\"", NULL), STATUS_LIMIT);
 }
 END_TEST
 
-/* Appends numbers at the tail while others leave at the head, and compares what comes out. */
 START_TEST(the_first_failure_of_a_text_sticks)
 {
     autotext struct text t = TEXT_INIT(8);
@@ -112,6 +112,7 @@ START_TEST(the_first_failure_of_a_text_sticks)
 }
 END_TEST
 
+/* Appends numbers at the tail while others are taken from the head, and compares these. */
 START_TEST(a_buffer_is_a_queue_of_bytes)
 {
     autobuf struct buf b = BUF_INIT(4096);

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Runs in libcheck's fork, so stderr is this test's own. */
+/* Runs in libcheck's fork, so stderr belongs to this test. */
 static void log_to_pipe(int ends[2])
 {
     ck_assert_int_eq(pipe(ends), 0);
@@ -15,7 +15,7 @@ static void log_to_pipe(int ends[2])
     (void)close(ends[1]);
 }
 
-/* What was logged, without "ts=… "; it stops reading when stderr is closed. */
+/* Returns what was logged, without "ts=… ". Closes stderr, so that reading ends. */
 static void logged(int read_fd, char *ret_text, size_t size)
 {
     size_t len = 0;
@@ -92,7 +92,7 @@ END_TEST
 
 /* ---- JSON ---- */
 
-/* The one line that was logged, as an object; fails the test where it is none. */
+/* Returns the one line that was logged, as an object; fails the test if it is not one. */
 static json_t *logged_json(int read_fd, size_t *ret_len)
 {
     char text[8192];
@@ -165,7 +165,8 @@ START_TEST(a_json_value_is_read_back_as_valid_utf8)
 }
 END_TEST
 
-/* Values of every length around the bound, ending in what is escaped to several bytes. */
+/* Uses values of every length around the limit, which end in characters that are escaped to several
+ * bytes. */
 START_TEST(a_long_json_line_is_cut_and_stays_json)
 {
     static const char *const tails[] = {"v", "\n", "\x01", "\xE2\x82\xAC", "\xFF", "\""};
@@ -217,7 +218,7 @@ START_TEST(a_repeated_complaint_is_said_at_growing_distance)
     ck_assert_int_lt(said, 20);
     ck_assert_int_eq(complaint_end(&c), 5990);
     ck_assert_int_eq(complaint_end(&c), 0);
-    ck_assert(complaint_due(&c, 601 * US_PER_S)); /* the next trouble is new */
+    ck_assert(complaint_due(&c, 601 * US_PER_S)); /* later trouble counts as new */
     ck_assert(!complaint_is_quiet(&c, 602 * US_PER_S, 2 * US_PER_S));
     ck_assert(complaint_is_quiet(&c, 603 * US_PER_S, 2 * US_PER_S));
     c = (struct complaint){0};
@@ -231,7 +232,7 @@ START_TEST(what_has_recovered_says_after_how_many)
     struct complaint c = {0};
     log_init("p", LOG_INFO);
     log_to_pipe(ends);
-    log_recovered("postgres_up", &c); /* nothing was wrong: silence */
+    log_recovered("postgres_up", &c); /* there was no trouble: no line */
     (void)complaint_due(&c, 1);
     (void)complaint_due(&c, 2);
     log_recovered("postgres_up", &c);

@@ -132,7 +132,7 @@ static const struct {
     {"\xED\xA0\x80", 3, BAD BAD BAD, false},         /* a surrogate */
     {"\xF4\x90\x80\x80", 4, BAD BAD BAD BAD, false}, /* above U+10FFFF */
     {"\xC3(", 2, BAD "(", false},
-    {"x\xE2\x82", 3, "x", false}, /* cut by the end: dropped */
+    {"x\xE2\x82", 3, "x", false}, /* cut off at the end: dropped */
     {"x\xF0\x9F\x98", 4, "x", false},
 };
 

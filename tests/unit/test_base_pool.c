@@ -7,7 +7,7 @@
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define IS_KEEPING 0 /* so that every use after free is seen */
+#define IS_KEEPING 0 /* so that every use after free is detected */
 #else
 #define IS_KEEPING 1
 #endif

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-static char all[SERVER_PATH_MAX]; /* removed by the parent: one of the tests ends by a signal */
+static char all[SERVER_PATH_MAX]; /* removed by the parent: a signal ends one of the tests */
 static char folder[SERVER_PATH_MAX + 16];
 
 static void make_all(void)
@@ -33,7 +33,7 @@ static void setup(void)
     ck_assert_int_eq(setenv("CLAIMD_HISTORY", folder, 1), 0);
 }
 
-/* The lines of the only file in the folder, which goes away; as JSON. */
+/* Returns the lines of the only file in the folder, as JSON, and removes the file. */
 static json_t *recorded(void)
 {
     char path[SERVER_PATH_MAX + 300] = "";
@@ -166,7 +166,7 @@ START_TEST(a_history_with_a_hole_does_not_go_on)
     ck_assert_int_eq(recorder_open("worker", &err), STATUS_OK);
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     ck_assert_int_ge(full, 0);
-    for (int fd = 3; fd < full; fd++) { /* whichever is its file */
+    for (int fd = 3; fd < full; fd++) { /* one of them is its file */
         (void)dup2(full, fd);
     }
     record("claim", "inv", RECORD_I64("job", 1));

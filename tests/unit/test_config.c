@@ -41,7 +41,7 @@ static void files_remove(const struct files *f)
     (void)rmdir(f->dir);
 }
 
-/* Loads `text` as a file. */
+/* Loads `text` from a file. */
 static enum status load(const char *text, struct config *ret, struct err *err)
 {
     struct files f;
@@ -123,7 +123,7 @@ START_TEST(a_bad_variable_is_refused_by_its_name)
 }
 END_TEST
 
-/* A key of a section, and a key that is nearly one of ours. */
+/* A misspelled section or key, and a variable that is nearly one of ours. */
 static const char *const mistyped[][2] = {
     {"CLAIMD_LOCK_TTL", "CLAIMD_LOCK_TTL: no such key; did you mean CLAIMD_LOCK_TTL_MS?"},
     {"CLAIMD_LOGLEVEL", "CLAIMD_LOGLEVEL: no such key; did you mean CLAIMD_LOG_LEVEL?"},
@@ -173,7 +173,7 @@ START_TEST(times_are_scaled_once_but_for_those_of_servers)
 }
 END_TEST
 
-/* Path, value and what is allowed, for each way to be wrong. */
+/* The text and the expected reason, for each kind of mistake. */
 static const struct {
     const char *text;
     const char *reason;
@@ -308,7 +308,7 @@ START_TEST(a_secret_without_a_path_is_systemds_credential)
     ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", f.dir, 1), 0);
     ck_assert_int_eq(config_load(NULL, &c, &err), STATUS_OK);
     ck_assert_str_eq(c.redis.password, "from systemd");
-    ck_assert_str_eq(c.postgres.password, ""); /* no such credential: nothing is missing */
+    ck_assert_str_eq(c.postgres.password, ""); /* a missing credential is not an error */
     (void)snprintf(credential, sizeof credential, "%s/claimd_postgres_password", f.dir);
     write_file(credential, "from systemd, too");
     ck_assert_int_eq(config_load(f.config, &c, &err), STATUS_OK);
@@ -368,7 +368,7 @@ END_TEST
 static const char OLD_TEXT[] =
     "{" FIVE_NODES ", \"time_scale\": 0.5, \"worker\": {\"drain_ms\": 1000, \"slots\": 2}}";
 
-/* `new_text` in the place of a running OLD_TEXT. */
+/* Reloads: `new_text` replaces the running OLD_TEXT. */
 static enum status reload(const char *new_text, struct config *ret, struct config_changes *changes,
                           struct err *err)
 {
@@ -407,7 +407,7 @@ START_TEST(a_reload_takes_on_what_it_may_and_names_the_rest)
     ck_assert_str_eq(changes.taken, "log_level, worker.drain_ms");
     ck_assert_str_eq(changes.needs_restart, "time_scale, lock.nodes, hints.nodes, worker.slots");
     ck_assert_int_eq(c.log_level, LOG_DEBUG);
-    ck_assert_int_eq(c.worker.drain_us, 1500000); /* still at the old scale */
+    ck_assert_int_eq(c.worker.drain_us, 1500000); /* still with the old scale */
     ck_assert_int_eq(c.worker.slots, 2);
     ck_assert_uint_eq(c.lock.node_count, 5);
     ck_assert_str_eq(c.lock.nodes[4], "e:1");
@@ -424,7 +424,8 @@ START_TEST(a_reload_of_a_bad_file_is_refused)
 }
 END_TEST
 
-/* Of Redis it is taken, of PostgreSQL not: each session there has its own conninfo. */
+/* The new secret is used for Redis, but not for PostgreSQL, whose sessions have their own
+ * conninfo. */
 START_TEST(a_new_secret_in_the_same_file_is_seen)
 {
     struct config old;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is in effect as a file, and the schema of such files. */
+ * The dump of the effective configuration as a file, and the schema of such files. */
 #include "config/dump.h"
 #include "support/suite.h"
 
@@ -47,7 +47,7 @@ static json_t *source_file(const char *name, char *ret_text, size_t size)
     return given_json(name, ret_text);
 }
 
-/* ---- a checker of the part of JSON Schema that is in use ---- */
+/* ---- a checker for the part of JSON Schema that the schema uses ---- */
 
 static bool is_valid(const json_t *schema, const json_t *value);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many CPUs a worker may use, over /proc and /sys trees of the test's own. */
+ * How many CPUs a worker may use, with /proc and /sys trees made by the test. */
 #include "cluster/servers.h"
 #include "support/suite.h"
 #include "worker/cpus.h"
@@ -24,7 +24,7 @@ static void teardown(void)
     dir_remove(root);
 }
 
-/* Writes a file below the root, with the folders on its way. */
+/* Writes a file below the root, with all folders on its path. */
 static void given(const char *name, const char *text)
 {
     char path[2 * SERVER_PATH_MAX];
@@ -63,12 +63,12 @@ static const struct {
     {"50000 100000\n", 1},              /* docker run --cpus 0.5 */
     {"100000 100000\n", 1},             /* 1 */
     {"150000 100000\n", 2},             /* 1.5 */
-    {"1600000 100000\n", CORES},        /* more than there are */
-    {"max 100000\n", CORES},            /* none */
-    {"1000 1000000\n", 1},              /* next to nothing */
-    {"9223372036854775807 1\n", CORES}, /* as much as a number holds */
+    {"1600000 100000\n", CORES},        /* more than the machine has */
+    {"max 100000\n", CORES},            /* no limit */
+    {"1000 1000000\n", 1},              /* almost nothing */
+    {"9223372036854775807 1\n", CORES}, /* the largest number */
     {"50000\n", CORES},
-    {"", CORES}, /* what no kernel writes limits nothing */
+    {"", CORES}, /* text that no kernel writes sets no limit */
     {"0 0\n", CORES},
     {"-1 100000", CORES} /* … */
 };
@@ -103,7 +103,7 @@ START_TEST(a_v1_limit_counts_where_the_cpu_controller_is)
 }
 END_TEST
 
-/* Docker with v1: the path is the host's, and the top of the tree is the container. */
+/* Docker with v1: the path is the host's, and the top of the tree belongs to the container. */
 START_TEST(a_container_that_sees_its_own_cgroup_as_the_top_is_limited_by_it)
 {
     given("proc/self/cgroup", "4:cpuacct,cpu:/docker/abc\n");

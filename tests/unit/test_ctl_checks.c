@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The form of sql/check.sql, which other programs read, too. */
+ * The form of sql/check.sql, which other programs read as well. */
 #include "ctl/commands/doctor/checks.h"
 #include "sql/queries.h"
 #include "support/suite.h"

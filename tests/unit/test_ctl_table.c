@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How tables look: to a pipe, on terminals of several widths. */
+ * The layout of tables: in a pipe, and on terminals of several widths. */
 #include "ctl/core/human.h"
 #include "ctl/core/table_text.h"
 #include "support/suite.h"
@@ -61,7 +61,7 @@ static void fill(struct table *t)
     }
 }
 
-/* The text of one table; the caller frees it. */
+/* Returns the text of one table; the caller frees it. */
 static char *print(const struct table *t, bool is_terminal, size_t width)
 {
     char *text = NULL;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake/EmbedSql.cmake: what it makes of a query, and what it refuses. Run as cmake -DSCRIPT=… -DFOLDER=… -P.
+# Tests cmake/EmbedSql.cmake: its output for queries, and what it refuses. Run as cmake -DSCRIPT=… -DFOLDER=… -P.
 
 # Runs the generator over one query and leaves its messages and code in `said` and `code`.
 macro(embed name text)
@@ -91,7 +91,7 @@ foreach(part "{\"functions/jobs\", \"{cancel,retry}\"" "\"${digest}\"" "sql_func
     endif()
 endforeach()
 
-# The way back to the last release, in which jobs.sql had cancel().
+# The way back to the last release, in which jobs.sql contained cancel().
 set(functions ${FOLDER}/sql/functions/jobs.sql)
 set(released ${FOLDER}/sql/functions/before/released.txt)
 set(old "CREATE OR REPLACE FUNCTION cancel() AS 'old';\n")
@@ -99,7 +99,8 @@ string(SHA256 digest "${old}")
 file(WRITE ${functions} "${old}")
 file(WRITE ${released} "functions/jobs ${digest} cancel\n")
 
-# way_back(name wanted…): functions.c has the bytes of each of these texts; leaves how many files are embedded for the way back in `count`
+# way_back(name wanted…): checks that functions.c has the bytes of each of these texts; sets `count` to the number
+# of files that are embedded for the way back.
 function(way_back name)
     embed(${name} "SELECT 1\n")
     file(READ ${FOLDER}/functions.c source)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake/EmbedVerbs.cmake: what it makes of a header, and what it refuses. Run as cmake -DSCRIPT=… -DFOLDER=… -P.
+# Tests cmake/EmbedVerbs.cmake: its output for headers, and what it refuses. Run as cmake -DSCRIPT=… -DFOLDER=…
+# -P.
 
 # Runs the generator over one query and leaves its messages and code in `said` and `code`.
 macro(embed name text)

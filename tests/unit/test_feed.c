@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What to read next: lanes, room, going back. Row times here are small: they only
- * compare. */
+ * Plans of what to read next: lanes, room, rewinding. Row times here are small, since they are only
+ * compared. */
 #include "model/feed_full.h"
 #include "support/suite.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FULL_PAGE 200 /* rows: there may be more */
+#define FULL_PAGE 200 /* rows of a page after which there may be more */
 #define S INT64_C(1000000)
 #define T0 (1000 * S) /* "now" of the tests, by both clocks */
 
@@ -65,7 +65,8 @@ static int rows_of(size_t count, const struct feed_lane *lane)
     return (int)range->rows_max;
 }
 
-/* One pass in which every range of `lane` ahead has `rows` rows, the last at `us`; others none. */
+/* Makes one pass in which every range of `lane` ahead of its cursor returns `rows` rows, the last
+ * at `us`; other ranges return none. */
 static void pass_at(int64_t now_us, const struct feed_lane *lane, int rows, int64_t us)
 {
     size_t count = plan_at(now_us);
@@ -76,7 +77,7 @@ static void pass_at(int64_t now_us, const struct feed_lane *lane, int rows, int6
     }
 }
 
-/* Nothing about it is stored: what a leader before saw may have been wrong (INTERFACES rule 13). */
+/* No position is stored: what a former leader saw may have been wrong (INTERFACES rule 13). */
 START_TEST(rule13_a_new_lane_is_read_from_its_beginning)
 {
     given_lane("q", 4, 0);
@@ -146,7 +147,7 @@ START_TEST(lanes_of_one_priority_share_its_room)
 {
     (void)given_lane("q", 4, 1);
     struct feed_lane *b = given_lane("q", 4, 2);
-    struct feed_lane *a = feed_lane_find(&feed, "q", 4, 1); /* lanes move when one is added */
+    struct feed_lane *a = feed_lane_find(&feed, "q", 4, 1); /* adding a lane moves the others */
     feed_group_counted(&feed, a->group, 900, T0, S);
     ck_assert_uint_eq(plan_at(T0), 2);
     ck_assert_int_eq(rows_of(2, a), 50);
@@ -227,7 +228,8 @@ START_TEST(a_glance_leaves_young_rows_behind_the_cursor_to_the_next_pass)
 }
 END_TEST
 
-/* A row may commit until it is 2 s old: what was read before that is read once more after it. */
+/* A row may commit until it is 2 s old: rows that were read before that age are read once more
+ * after it. */
 START_TEST(the_look_behind_ends_when_all_it_read_was_old)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
@@ -278,7 +280,7 @@ START_TEST(a_rewind_never_goes_forward)
 }
 END_TEST
 
-/* Many rows may be scheduled for one moment; those of a lower id were read before. */
+/* Many rows may be scheduled for the same time; those with lower ids have already been read. */
 START_TEST(a_rewind_to_the_time_of_the_cursor_reads_all_rows_of_that_time)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
@@ -294,7 +296,7 @@ START_TEST(a_rewind_during_a_pass_is_not_lost)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
     pass_at(T0, lane, 10, T0 - S);
-    size_t count = plan_at(T0); /* behind and ahead */
+    size_t count = plan_at(T0); /* behind the cursor and ahead of it */
     ck_assert_uint_eq(count, 2);
     feed_rewind(&feed, 300 * S);
     feed_range_done(&feed, &ranges[0], 0, (struct feed_pos){0}, T0);
@@ -315,7 +317,7 @@ START_TEST(a_failed_pass_is_read_again)
 }
 END_TEST
 
-/* A failover to a slower clock is the same: rows are inserted that are older than the cursor. */
+/* The same happens in a failover to a slower clock: inserted rows are older than the cursor. */
 START_TEST(a_cursor_ahead_of_a_clock_that_went_back_follows_it)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
@@ -343,7 +345,7 @@ START_TEST(lanes_that_nobody_serves_are_not_read_until_somebody_does)
 }
 END_TEST
 
-/* A leader that spun on one that was due and had no room never came to its descriptors again. */
+/* A leader that spun on a due row without room never polled its descriptors again. */
 START_TEST(a_row_that_is_due_and_has_no_room_is_nothing_to_wake_up_for)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
@@ -400,7 +402,7 @@ START_TEST(more_lanes_than_there_is_room_for_are_refused_and_said)
 }
 END_TEST
 
-/* Nothing tells of a FLUSHALL. */
+/* No event announces a FLUSHALL. */
 START_TEST(X1_hints_that_ran_dry_although_fed_rewind_their_lanes)
 {
     struct feed_lane *lane = given_lane("q", 4, 0);
@@ -506,7 +508,7 @@ END_TEST
 START_TEST(gaps_that_do_not_fit_take_turns)
 {
     given_served("q");
-    given_lane("q", 4, 0); /* three gaps, two places for queues with few lanes */
+    given_lane("q", 4, 0); /* three gaps, and two places for queues with few lanes */
     ck_assert_uint_eq(gaps_now(4), 2);
     ck_assert_uint_eq(gaps_now(4), 1);
     ck_assert_uint_eq(gaps_now(4), 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The full pass: what it reads, what it leaves to the cursor, and when it comes. */
+ * The full pass: what it reads, what it leaves to the cursor, and when it runs. */
 #include "model/feed_full.h"
 #include "support/suite.h"
 
@@ -38,7 +38,7 @@ static struct feed_lane *given_lane(const char *queue)
     return lane;
 }
 
-/* The cursor of a lane has read all there was. */
+/* Adds a lane whose cursor has read everything. */
 static struct feed_lane *given_read_lane(const char *queue)
 {
     struct feed_lane *lane = given_lane(queue);
@@ -85,8 +85,8 @@ START_TEST(a_full_pass_goes_on_where_a_full_page_ended)
 }
 END_TEST
 
-/* What that read has seen may be older than a row that came back behind it, and it moves the cursor
- * past the row, whenever it ends. */
+/* The rows of that read may be older than a row that returned behind it, and the read moves the
+ * cursor past that row, whenever it ends. */
 START_TEST(rule13_a_full_pass_that_begins_during_a_read_reads_up_to_now)
 {
     struct feed_range under_way[2];
@@ -104,7 +104,7 @@ START_TEST(rule13_a_full_pass_that_begins_during_a_read_reads_up_to_now)
 }
 END_TEST
 
-/* Many rows may be scheduled for one moment. */
+/* Many rows may be scheduled for the same time. */
 START_TEST(a_full_pass_without_room_leaves_rows_of_the_cursors_time_to_it)
 {
     struct feed_lane *lane = given_lane("a");
@@ -138,7 +138,7 @@ START_TEST(a_full_pass_reads_many_lanes_in_turn)
 }
 END_TEST
 
-/* All hints were lost, and many wait: the full pass must not fill Redis with them. */
+/* All hints were lost, and many jobs wait: the full pass must not fill Redis with them. */
 START_TEST(a_full_pass_without_room_moves_the_cursor_back_instead)
 {
     struct feed_lane *a = given_read_lane("a");

@@ -12,15 +12,15 @@
 #define S US_PER_S
 #define T0 (1000 * S)
 #define LOOK_AHEAD 1000
-#define JOBS 3 /* of each tenant, at most */
+#define JOBS 3 /* most jobs per tenant */
 
 static struct feed feed;
 static struct feed_served served;
 static struct feed_range ranges[FEED_RANGES_MAX];
 static int64_t now_us;
 
-/* The jobs of queue "q", priority 4: of each tenant so many that wait, and of them so many with a
- * hint: the first ones. */
+/* The jobs of queue "q", priority 4: per tenant, how many wait, and how many of these have a hint:
+ * the first ones. */
 static int waiting[FEED_SHARES];
 static int hinted[FEED_SHARES];
 static int64_t hints;
@@ -46,7 +46,7 @@ static void teardown(void)
     feed_served_release(&served);
 }
 
-/* Fills the table with lanes of "q", and has one more. */
+/* Fills the table with lanes of "q", and adds one more. */
 static void given_crowd(void)
 {
     for (int i = 0; i < FEED_LANES_MAX; i++) {
@@ -69,7 +69,7 @@ static int min_int(int a, int b)
     return a < b ? a : b;
 }
 
-/* What PostgreSQL says to a range of a lap, and Redis to its rows. */
+/* Simulates the answer of PostgreSQL to a range of a lap, and that of Redis to its rows. */
 static void read_lap(const struct feed_range *range, bool is_real)
 {
     const struct feed_lane *lane = &feed.lanes[range->lane];
@@ -108,7 +108,7 @@ static void pass(void)
     now_us += 20 * US_PER_MS;
 }
 
-/* Workers take and end so many jobs: of every tenant the first ones. */
+/* Simulates workers that take and complete that many jobs: the first ones of every tenant. */
 static void work(int64_t jobs)
 {
     for (int s = 0; s < FEED_SHARES && jobs > 0; s++) {
@@ -124,7 +124,7 @@ START_TEST(L1_the_largest_queue_makes_room_for_others)
 {
     given_laps();
     ck_assert_uint_eq(feed.order_count, 10);
-    ck_assert_uint_eq(feed.lane_count, 10); /* each pass looks at all places */
+    ck_assert_uint_eq(feed.lane_count, 10); /* each pass looks at all entries */
     ck_assert(feed_queue_has_laps(&feed, "q"));
     ck_assert(!feed_queue_has_laps(&feed, "small"));
     ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 5, T0, NULL), STATUS_CONFLICT);
@@ -184,7 +184,7 @@ START_TEST(L1_a_tenant_that_comes_late_waits_for_one_lap_whatever_the_others_hav
         pass();
         work(hints);
     }
-    waiting[0] = 1; /* just behind the lap */
+    waiting[0] = 1; /* just behind the position of the lap */
     int passes = 0;
     for (pass(); hinted[0] == 0; pass()) {
         work(hints);
@@ -194,12 +194,12 @@ START_TEST(L1_a_tenant_that_comes_late_waits_for_one_lap_whatever_the_others_hav
 }
 END_TEST
 
-/* ---- any order of events ---- */
+/* ---- random order of events ---- */
 
 #define TENANTS 12
 #define EVENTS 50000
 
-static bool owed[TENANTS]; /* due and without a hint when the lap began, and ever since */
+static bool owed[TENANTS]; /* due and without a hint since the lap began */
 static int64_t lap_begun_us;
 
 static int share_of(int tenant)
@@ -215,8 +215,8 @@ static void forget_what_is_not_owed(void)
     }
 }
 
-/* One pass over the lap of priority 4, whose read may fail or be cut off. Returns whether it was
- * the lap's last one. */
+/* Makes one pass over the lap of priority 4; its read may fail or be cut off. Returns whether it
+ * was the last pass of the lap. */
 static bool faulty_pass(int what)
 {
     bool is_complete = false;
@@ -309,7 +309,7 @@ START_TEST(a_lap_that_finds_nothing_new_rests_for_four_times_as_long)
     given_laps();
     for (int s = 0; s < FEED_SHARES; s++) {
         waiting[s] = 1;
-        hinted[s] = 1; /* all of them are fed */
+        hinted[s] = 1; /* all of them have been fed */
     }
     int reads = 0;
     for (int i = 0; i < 500; i++) {
@@ -323,10 +323,10 @@ START_TEST(a_lap_that_finds_nothing_new_rests_for_four_times_as_long)
             reads += is_real;
             read_lap(&ranges[k], is_real);
         }
-        now_us += 15 * US_PER_MS; /* as long as it takes */
+        now_us += 15 * US_PER_MS; /* the duration of the pass */
     }
     ck_assert_int_le(reads, 500 / 3);
-    ck_assert_int_ge(reads, 33); /* a lap at least */
+    ck_assert_int_ge(reads, 33); /* at least one lap */
 }
 END_TEST
 
@@ -360,7 +360,7 @@ START_TEST(laps_end_when_the_lanes_would_fit_with_room_to_spare)
     for (int s = 0; s < FEED_SHARES; s++) {
         waiting[s] = 1;
     }
-    ck_assert(!feed_laps_end(&feed, queue)); /* nobody has counted */
+    ck_assert(!feed_laps_end(&feed, queue)); /* the queue has not been counted */
     for (int i = 0; i < 200; i++) {
         pass();
         work(hints);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What feeding knows besides lanes: long writers, who serves what, its pace, its memory; and the
- * rescuer's rescue_queue. */
+ * Parts of the feed besides lanes: long writers, which workers serve what, its pace, its memory;
+ * and the rescuer's rescue_queue. */
 #include "base/clock.h"
 #include "model/feed_memory.h"
 #include "model/feed_pace.h"
@@ -47,7 +47,8 @@ START_TEST(a_transaction_that_was_seen_once_is_left_to_the_look_behind)
 }
 END_TEST
 
-/* Its beginning is not known: it may have written before the saved marks were drawn. */
+/* The beginning of the transaction is unknown: it may have written before the saved marks were
+ * computed. */
 START_TEST(a_new_leader_rewinds_to_the_beginning_for_what_it_found_writing)
 {
     struct feed_writers w = {0};
@@ -232,7 +233,7 @@ START_TEST(full_hints_are_no_hunger_and_are_looked_at_less_and_less)
 }
 END_TEST
 
-/* A worker takes hints in batches: here every fourth pass finds fewer. */
+/* A worker takes hints in batches: here, every fourth pass finds fewer. */
 START_TEST(feat_B28_while_full_hints_are_taken_now_and_then_the_next_pass_is_soon)
 {
     struct feed_pace p = {0};
@@ -315,7 +316,7 @@ START_TEST(a_job_in_doubt_must_be_found_twice)
     ck_assert_int_eq(rescue_queue_next_us(&c), INT64_MAX);
     rescue_queue_walk_begin(&c);
     rescue_queue_add_doubt(&c, &(struct rescue_queue_item){.id = 1, .fence = 11}, 130 * S,
-                           8 * S); /* claimed anew meanwhile */
+                           8 * S); /* claimed again in the meantime */
     rescue_queue_add_doubt(&c, &(struct rescue_queue_item){.id = 2, .fence = 12}, 130 * S, 8 * S);
     rescue_queue_walk_end(&c);
     ck_assert_int_eq(rescue_queue_next_us(&c), INT64_MAX);

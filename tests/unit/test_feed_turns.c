@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tenants take turns: what is pushed, in which order, whatever is read twice. Redis is a list of
- * turns here, from which the lowest is served. */
+ * Tenants take turns: what is pushed, and in which order, even if rows are read twice. Redis is
+ * simulated by a list of turns, from which the lowest is served. */
 #include "model/feed_full.h"
 #include "model/hint.h"
 #include "support/suite.h"
@@ -15,12 +15,12 @@
 #define A 1              /* tenants */
 #define B 2
 #define HINTS_MAX 4096
-#define PASS_US (5 * MS) /* a job is served in each */
-#define LATELY 10        /* served in 50 ms */
+#define PASS_US (5 * MS) /* one job is served in each */
+#define LATELY 10        /* jobs served in 50 ms */
 
 struct hint_of {
     int64_t turn;
-    int64_t id; /* < 0: it was served */
+    int64_t id; /* < 0: it has been served */
     int share;
 };
 
@@ -74,7 +74,7 @@ static struct hint_of *first(void)
     return first;
 }
 
-/* As the feeder does before each pass: here, for each job that is served. */
+/* As the feeder does before each pass; here, for each served job. */
 static void count_hints(void)
 {
     const struct hint_of *head = first();
@@ -92,7 +92,7 @@ static void given_lane(int share)
     count_hints();
 }
 
-/* ZADD LT */
+/* Simulates ZADD LT. */
 static void push(int share, int64_t id, int64_t turn)
 {
     for (size_t i = 0; i < hint_count; i++) {
@@ -105,8 +105,7 @@ static void push(int share, int64_t id, int64_t turn)
     hints[hint_count++] = (struct hint_of){.turn = turn, .id = id, .share = share};
 }
 
-/* Rows `from` to `to` of a tenant are read in a pass. Ids of different
- * tenants differ. */
+/* Reads rows `from` to `to` of a tenant in one pass. Ids of different tenants differ. */
 static void feed_rows(int share, enum feed_part part, int from, int to)
 {
     struct feed_lane *lane = lane_of(share);
@@ -130,7 +129,7 @@ static int serve(void)
     return served->share;
 }
 
-/* How many of the next `count` that are served are of this tenant. */
+/* Returns how many of the next `count` served jobs belong to this tenant. */
 static int served_of(int share, int count)
 {
     int of = 0;
@@ -196,7 +195,7 @@ START_TEST(who_was_away_saves_no_turns_up_but_those_popped_lately)
 }
 END_TEST
 
-/* Its hints are there; a row that comes only now is behind them. */
+/* Its hints exist; a row that arrives only now comes after them. */
 START_TEST(a_rewind_neither_charges_again_nor_gives_back)
 {
     given_lane(A);
@@ -242,7 +241,7 @@ START_TEST(X1_after_all_hints_were_lost_a_late_tenant_still_goes_ahead)
     }
     hint_count = 0;
     feed_group_served(&feed, 0, -1);
-    feed_group_counted(&feed, 0, 0, T0 + 10 * S, S); /* this rewinds */
+    feed_group_counted(&feed, 0, 0, T0 + 10 * S, S); /* rewinds */
     feed_rows(A, FEED_AHEAD, 0, 899);
     count_hints();
     given_lane(B);
@@ -275,7 +274,8 @@ START_TEST(the_first_tenant_goes_ahead_of_jobs_of_nobody_that_are_ordered_by_tim
     ck_assert_int_eq(first()->turn, (T0 - 100 * S) / MS);
     ck_assert_int_eq(feed_lane_add(&feed, "q", 4, B, T0, NULL), STATUS_OK);
     size_t groups[4];
-    ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 1); /* from what turn on? */
+    /* Asks for the turn at which the tenant starts. */
+    ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 1);
     count_hints();
     feed_rows(B, FEED_AHEAD, 0, 9);
     ck_assert(lane_of(0)->has_more && lane_of(0)->cursor.us == FEED_BEGIN_US);
@@ -313,7 +313,7 @@ START_TEST(a_full_group_lets_a_tenant_in_whose_turn_it_is_by_one_row)
     push(B, 1, feed_row_order_us(&feed, &ranges[0], row) / MS);
     feed_range_done(&feed, &ranges[0], 1, row, T0);
     count_hints();
-    ck_assert(feed_is_full(&feed) && !feed_has_more(&feed)); /* no reason for haste */
+    ck_assert(feed_is_full(&feed) && !feed_has_more(&feed)); /* no reason to hurry */
     ck_assert_uint_eq(feed_plan(&feed, T0, T0, false, ranges, 10), 0);
 }
 END_TEST
@@ -327,7 +327,7 @@ START_TEST(a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_mor
     }
     count_hints();
     size_t count = feed_plan(&feed, T0, T0, false, ranges, FEED_RANGES_MAX);
-    ck_assert_uint_le(count, 200); /* some of the idle ones: they take turns */
+    ck_assert_uint_le(count, 200); /* some of the idle lanes, in turns */
     int rows = 0;
     for (size_t i = 0; i < count; i++) {
         rows = feed.lanes[ranges[i].lane].share == A ? ranges[i].rows_max : rows;
@@ -356,7 +356,7 @@ START_TEST(feat_B4_a_row_goes_up_by_a_priority_for_each_step_that_it_waited)
 }
 END_TEST
 
-/* Where turns count up more slowly than the clock, its time would lie behind them all. */
+/* If turns advance more slowly than the clock, the due time of the row would be behind them all. */
 START_TEST(feat_B4_an_aged_row_comes_no_later_than_the_turn_served_where_tenants_take_turns)
 {
     given_lane(0);

@@ -34,9 +34,9 @@ START_TEST(it_leads_on_after_a_pass_and_after_one_that_could_not_begin)
 END_TEST
 
 static const enum feeder_event impossible[][3] = {
-    {ON_START, ON_PASS, ON_PASS},     /* two passes at a time */
-    {ON_START, ON_PASS, ON_START},    /* while one is under way */
-    {ON_START, ON_STOP, ON_PASS_END}, /* the end of a pass that was not made */
+    {ON_START, ON_PASS, ON_PASS},     /* two passes at the same time */
+    {ON_START, ON_PASS, ON_START},    /* a start during a pass */
+    {ON_START, ON_STOP, ON_PASS_END}, /* the end of a pass that was not started */
     {ON_START, ON_GLANCE, ON_STOP},   /* a read without a count */
 };
 

@@ -10,7 +10,7 @@
     "'timeout_ms': 31536000000, 'at_most_once': false, 'backoff': 'fixed:1s', 'keep_log': false, " \
     "'grace_ms': 3600000"
 
-/* Later members win. */
+/* Parses a hello with these members added; later members win. */
 static size_t kinds_of(const char *more, struct worker_kind kinds[KIND_SET_MAX], json_t **ret_hello)
 {
     char text[2048];
@@ -23,7 +23,7 @@ static size_t kinds_of(const char *more, struct worker_kind kinds[KIND_SET_MAX],
     return hello_kinds(*ret_hello, kinds);
 }
 
-/* What PostgreSQL would refuse keeps the other kinds from being announced. */
+/* Values that PostgreSQL would refuse, which would prevent the other kinds from being announced. */
 static const char *const bad[] = {
     ", 'name': 'A b'",
     ", 'name': ''",

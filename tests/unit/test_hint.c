@@ -66,7 +66,7 @@ START_TEST(every_rotation_of_the_keys_is_a_slice)
 }
 END_TEST
 
-/* Of the pop script: hints/sets.h. */
+/* Tests arguments of the pop script: hints/sets.h. */
 START_TEST(the_sets_of_a_queue_share_its_weight_and_a_queue_without_one_counts_as_1)
 {
     static const struct hints_set list[] = {{.queue = "a", .weight = 100},

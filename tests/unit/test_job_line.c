@@ -21,8 +21,8 @@ static enum status row(const char *line, struct buf *out, struct err *err)
     return job_line_put(line, strlen(line), NOW_US, &is_request, out, NULL, err);
 }
 
-/* kind, args, queue, priority, scheduled_at, max_attempts, timeout, tags, metadata. A column
- * that is added behind them is added to END. */
+/* kind, args, queue, priority, scheduled_at, max_attempts, timeout, tags, metadata. Columns that
+ * are added after them belong in END. */
 #define COLUMNS 10
 #define END "\t\\N\n"
 static const struct {
@@ -86,7 +86,7 @@ END_TEST
 
 static const struct {
     const char *line;
-    const char *request; /* or what is said of it */
+    const char *request; /* or part of the refusal */
     enum status status;
 } requests[] = {
     {"{\"kind\":\"a\",\"unique_key\":\"u\"}", "[{\"kind\":\"a\",\"unique_key\":\"u\"}", STATUS_OK},
@@ -140,7 +140,7 @@ static size_t count_byte(const struct buf *b, char byte)
     return n;
 }
 
-/* Whatever the bytes: refused, or exactly one row. */
+/* Random bytes are refused, or give exactly one row. */
 START_TEST(broken_lines_are_refused_or_one_row)
 {
     static const char line[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What waits in the job store, without a server: finishes, claims, kinds, suspects. */
+ * The queues of the job store, without a server: finishes, claims, kinds, suspects. */
 #include "base/clock.h"
 #include "store/jobs/claim.h"
 #include "store/jobs/finish.h"
@@ -265,7 +265,7 @@ START_TEST(the_number_of_kinds_is_bounded)
 }
 END_TEST
 
-/* ---- suspects: which finish is a refused batch to be blamed on? ---- */
+/* ---- suspects: which finish caused the refusal of a batch? ---- */
 
 struct trial {
     struct suspects suspects;
@@ -273,7 +273,7 @@ struct trial {
     struct batch batch;
 };
 
-/* Sends what the suspects allow, and is refused; yields whether others may go on at once. */
+/* Sends what the suspects allow, and is refused; returns whether others may continue at once. */
 static bool refused(struct trial *t, enum status st, int64_t now_us)
 {
     const struct err why = {.status = st, .msg = "no"};
@@ -315,7 +315,7 @@ START_TEST(bad_data_are_found_by_halving_and_condemned_at_once)
     ck_assert_int_eq(t->waiting.first->f.kind, FINISH_DISCARDED);
     ck_assert_uint_eq(t->waiting.count, 4);
     batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
-    ck_assert_uint_eq(t->batch.finish_count, 1); /* it goes alone */
+    ck_assert_uint_eq(t->batch.finish_count, 1); /* it is sent alone */
     trial_free(t);
 }
 END_TEST
@@ -422,7 +422,7 @@ START_TEST(feat_B30_finishes_go_along_with_a_claim_that_no_runner_waits_for)
     ck_assert_int_eq(gather_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     finish_queue_release(&q);
-    gather(&g, 1); /* and wait a while for the next claim, but no longer */
+    gather(&g, 1); /* waits for a while for the next claim, but no longer */
     int64_t due_us = gather_pass_on(&g, &q, false, US_PER_S + 2);
     ck_assert_int_eq(due_us, US_PER_S + 1 + 12 * US_PER_MS);
     ck_assert_int_eq(gather_pass_on(&g, &q, false, due_us), INT64_MAX);

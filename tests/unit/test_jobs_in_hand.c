@@ -18,7 +18,7 @@ START_TEST(S19_an_id_is_held_once)
 }
 END_TEST
 
-/* Locked, claimed, and ready for a runner. */
+/* Makes a job locked, claimed, and ready for a runner. */
 static void make_ready(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     ck_assert_int_eq(in_hand_step(h, job, ON_VERDICT), DO_CLAIM);
@@ -36,7 +36,7 @@ static struct job_in_hand *add_ready(struct jobs_in_hand *h, int64_t id, int64_t
     return job;
 }
 
-/* Events, the last of which decides. */
+/* Events, of which the last one decides. */
 static const struct way {
     const char *name;
     enum in_hand_event events[4];
@@ -107,7 +107,7 @@ START_TEST(a_placed_job_counts_as_such_until_a_runner_has_it_and_when_it_comes_b
     in_hand_take(&h, job);
     (void)in_hand_step(&h, job, ON_SENT);
     ck_assert_uint_eq(h.placed, 0);
-    in_hand_push_ready(&h, job); /* from behind a slow one */
+    in_hand_push_ready(&h, job); /* taken back from behind a slow job */
     ck_assert_uint_eq(h.placed, 1);
     in_hand_take(&h, job);
     (void)in_hand_step(&h, job, ON_SENT);
@@ -119,7 +119,7 @@ START_TEST(a_placed_job_counts_as_such_until_a_runner_has_it_and_when_it_comes_b
 }
 END_TEST
 
-/* What can't be ends the process: its jobs are rescued, none is finished twice. */
+/* Impossible events end the process: its jobs are rescued, and none is finished twice. */
 static const enum in_hand_event impossible[][3] = {
     {ON_VERDICT, ON_VERDICT, ON_END},         /* a second verdict */
     {ON_VERDICT, ON_CLAIMED, ON_CLAIMED},     /* a second answer */

@@ -19,7 +19,7 @@ static void teardown(void)
     }
 }
 
-/* "a1 b2": kind a of version 1, … */
+/* Parses "a1 b2": kind a of version 1, … */
 static const struct kind_set *given(size_t i, const char *text)
 {
     struct worker_kind kinds[8];

@@ -24,7 +24,7 @@ static void ran(struct run_length *length, int64_t ran_us, int times)
     }
 }
 
-/* As if it were looked at later. */
+/* Asks as if at a later time. */
 static bool may_ahead(size_t queue, int64_t now_us)
 {
     l.looked_us = 0;
@@ -98,7 +98,7 @@ START_TEST(what_is_long_is_measured_by_the_time_of_a_fetch)
 }
 END_TEST
 
-/* The first runs were judged by it. */
+/* The first runs were judged by this time. */
 START_TEST(the_first_fetch_says_how_far_away_the_servers_are)
 {
     struct run_length *length = claimed(0, "k", T0);
@@ -111,7 +111,7 @@ END_TEST
 START_TEST(a_known_kind_that_was_handed_back_counts_as_long_for_a_minute)
 {
     struct run_length *length = claimed(0, "k", T0);
-    lengths_handed_back(&l, length, T0); /* not known yet: its runs tell */
+    lengths_handed_back(&l, length, T0); /* not known yet: its runs decide */
     ran(length, 10, 8);
     ck_assert(lengths_is_short(length, T0));
     lengths_handed_back(&l, length, T0);

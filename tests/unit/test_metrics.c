@@ -66,10 +66,10 @@ START_TEST(a_histogram_shows_cumulative_buckets_a_sum_and_a_count)
 {
     struct metrics *m = opened();
     struct metric *h = metrics_series(m, &taken, "noop", NULL);
-    metric_observe_us(h, 500000); /* on a bound: in its bucket */
+    metric_observe_us(h, 500000); /* equal to a bound: in that bucket */
     metric_observe_us(h, 1500000);
     metric_observe(h, 2.25);
-    metric_observe_us(h, -7); /* a clock that went back */
+    metric_observe_us(h, -7); /* a clock that was set back */
     ck_text_is(m, "# HELP t_taken_seconds Time.\n"
                   "# TYPE t_taken_seconds histogram\n"
                   "t_taken_seconds_bucket{kind=\"noop\",le=\"0.5\"} 2\n"
@@ -165,7 +165,8 @@ START_TEST(series_above_the_bound_are_counted_together_under_other)
     ck_text_has(m, "{kind=\"kind_199\",outcome=\"retry\"} 1\n");
     ck_text_has(m, "{kind=\"other\",outcome=\"completed\"} 25\n");
     ck_text_has(m, "{kind=\"other\",outcome=\"retry\"} 25\n");
-    metric_add(metrics_series(m, &finished, "kind_0", "completed"), 1); /* has one of its own */
+    /* This pair has a series of its own. */
+    metric_add(metrics_series(m, &finished, "kind_0", "completed"), 1);
     ck_text_has(m, "{kind=\"kind_0\",outcome=\"completed\"} 2\n");
     metrics_close(m);
 }

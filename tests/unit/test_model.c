@@ -24,7 +24,7 @@ static FILE *open_guarantees(void)
     return doc;
 }
 
-/* Its lines "| from | event | to |". */
+/* The lines "| from | event | to |" of the document. */
 START_TEST(inv_S5_the_document_has_the_same_ways_between_states)
 {
     char line[512];
@@ -52,7 +52,7 @@ START_TEST(inv_S5_the_document_has_the_same_ways_between_states)
 }
 END_TEST
 
-/* Its lines "    from --> to: event". */
+/* The lines "    from --> to: event" of the diagram. */
 START_TEST(inv_S5_the_diagram_has_the_same_ways_between_states)
 {
     char line[512];

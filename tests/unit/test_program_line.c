@@ -153,8 +153,8 @@ START_TEST(prog_deep_nesting_ends_in_a_refusal)
 }
 END_TEST
 
-/* Every cut and every changed octet of a good line is parsed, or refused, within its bounds: under
- * the sanitizers this finds what reads behind the end. */
+/* Every truncation and every changed octet of a valid line is parsed or refused without reading
+ * beyond its end, which the sanitizers would detect. */
 START_TEST(prog_garbage_is_never_read_beyond_its_end)
 {
     static const char good[] =

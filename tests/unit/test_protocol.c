@@ -49,7 +49,7 @@ static void teardown(void)
     buf_release(&out);
 }
 
-/* The body of the only frame in `out`, which must be of this type. */
+/* Returns the body of the only frame in `out`, which must be of this type. */
 static const char *body_of(enum frame_type wanted, size_t *ret_len)
 {
     enum frame_type type = FRAME_HELLO;
@@ -209,7 +209,7 @@ START_TEST(G5_a_body_with_bytes_left_over_is_refused)
 }
 END_TEST
 
-/* Whatever is accepted lies inside the body that was given. */
+/* Checks that everything accepted is inside the given body. */
 static void check_inside(const char *body, size_t len)
 {
     struct result_frame r;
@@ -241,7 +241,7 @@ START_TEST(G5_mutated_frames_are_refused_or_stay_inside_their_bytes)
         for (int64_t flips = 1 + rand_below(&r, 4); flips > 0; flips--) {
             buf_at(&out)[rand_below(&r, (int64_t)out.len)] = (char)rand_below(&r, 256);
         }
-        /* A copy of the exact size: a sanitizer sees any byte read behind it. */
+        /* A copy of the exact size: a sanitizer detects any read beyond it. */
         struct buf exact = BUF_INIT(FRAME_MAX);
         ck_assert_int_eq(buf_append(&exact, buf_at(&out), out.len, &err), STATUS_OK);
         enum frame_type type = FRAME_HELLO;
@@ -388,7 +388,7 @@ START_TEST(a_line_that_is_being_written_is_not_in_the_tail_and_harms_none_that_i
     int64_t total = atomic_load(&page.log_total);
     memset(line, 'b', sizeof line);
     run_log_append(&page, line, sizeof line);
-    atomic_store(&page.log_total, total); /* killed before it could say so */
+    atomic_store(&page.log_total, total); /* killed before it could update the total */
     ck_assert_uint_eq(run_log_tail(&page, tail), JOB_LOG_TAIL_MAX);
     ck_assert_ptr_null(memchr(tail, 'b', sizeof tail));
 }

@@ -225,7 +225,7 @@ static const char *const bad_replies[] = {
     "$-9\r\n",
     ":1x\r\n",
     "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
-    /* RESP3, which nobody asks for */
+    /* RESP3, which is never requested. */
     "%1\r\n+a\r\n:1\r\n",
     "~1\r\n+a\r\n",
     ">2\r\n+message\r\n+x\r\n",

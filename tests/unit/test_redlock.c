@@ -16,7 +16,7 @@
 
 static const struct lease_terms terms = {.ttl_us = TTL_US, .drift_us = DRIFT_US};
 
-/* The i-th of all sequences of answers. */
+/* Returns the i-th of all sequences of answers. */
 static void answers_of(int combination, enum vote *answers)
 {
     for (int i = 0; i < NODES; i++) {
@@ -34,8 +34,8 @@ static int count_of(const enum vote *answers, int len, enum vote what)
     return count;
 }
 
-/* Whether some way in which the missing answers may come in wins, and whether some way loses: by
- * trying all of them. */
+/* Determines whether some sequence of the missing answers wins, and whether some loses, by trying
+ * all of them. */
 static void futures(const enum vote *answers, int len, bool *ret_may_win, bool *ret_may_lose)
 {
     *ret_may_win = false;
@@ -175,7 +175,7 @@ START_TEST(E9_a_deadline_and_what_nodes_are_given_are_cut_to_the_longest_hold)
     ck_assert_int_ge(lease_ttl_us(&bound, near_us), TTL_US / 2 + DRIFT_US);
     ck_assert_int_lt(lease_ttl_us(&bound, near_us), TTL_US / 2 + DRIFT_US + US_PER_MS);
     ck_assert_int_eq(lease_ttl_us(&bound, near_us) % US_PER_MS, 0);
-    ck_assert_int_eq(lease_ttl_us(&bound, bound.end_us + TTL_US), US_PER_MS); /* none too short */
+    ck_assert_int_eq(lease_ttl_us(&bound, bound.end_us + TTL_US), US_PER_MS); /* never too short */
     ck_assert_int_eq(lease_ttl_us(&terms, near_us), TTL_US);
     struct lease l = lease_start(&bound, near_us);
     ck_assert(!lease_extend(&l, &bound, EXTEND_DONE, near_us + US_PER_S, near_us + US_PER_S));
@@ -217,7 +217,7 @@ START_TEST(E4_a_verdict_from_before_the_last_confirmed_round_says_nothing)
     ck_assert(!lease_extend(&l, &terms, EXTEND_UNSURE, US_PER_S, 3 * US_PER_S));
     ck_assert(!lease_extend(&l, &terms, EXTEND_DENIED, US_PER_S, 3 * US_PER_S));
     ck_assert_int_eq(l.state, REDLOCK_STATE_HELD);
-    ck_assert(lease_extend(&l, &terms, EXTEND_UNSURE, 1, l.deadline_us)); /* the time does */
+    ck_assert(lease_extend(&l, &terms, EXTEND_UNSURE, 1, l.deadline_us)); /* time ends the lease */
     ck_assert_int_eq(l.state, REDLOCK_STATE_LOST);
 }
 END_TEST
@@ -406,7 +406,7 @@ START_TEST(K3_a_value_is_the_token_or_the_token_and_the_label)
 END_TEST
 
 static const struct {
-    size_t len; /* of a value with a score */
+    size_t len; /* length of a value with a score */
     char behind;
     bool is_waiter;
 } forms[] = {{26, '\0', false}, {27, '\0', true}, {28, '|', true},    {29, '|', true},
@@ -420,7 +420,7 @@ START_TEST(L1_a_score_is_read_of_a_token_with_or_without_a_label)
     line_write_score(value, 1234567);
     value[REDLOCK_TOKEN_LEN] = forms[_i].behind;
     ck_assert_int_eq(line_read_score(value, forms[_i].len), forms[_i].is_waiter ? 1234567 : -1);
-    value[REDLOCK_PREFIX_LEN] = '|'; /* no mark of a score */
+    value[REDLOCK_PREFIX_LEN] = '|'; /* not the mark of a score */
     ck_assert_int_eq(line_read_score(value, forms[_i].len), -1);
 }
 END_TEST
@@ -444,14 +444,14 @@ START_TEST(L5_votes_are_given_to_a_whole_value_in_the_order_of_tokens)
     see_waiter(&views[4], 'n', 6, "|a");
     struct line_decision d = line_decide(views, NODES, mine.value, false);
     ck_assert_int_eq(d.step, LINE_YIELD);
-    ck_assert_ptr_eq(d.to, &views[2]); /* whatever the labels are */
+    ck_assert_ptr_eq(d.to, &views[2]); /* independent of the labels */
     see_waiter(&views[2], 'n', 7, "|b");
     see_waiter(&views[3], 'n', 7, "|b");
     see_waiter(&views[4], 'n', 7, "|b");
     d = line_decide(views, NODES, mine.value, false);
     ck_assert_int_eq(d.step, LINE_YIELD); /* to a quorum */
     ck_assert_str_eq(d.to->value, views[2].value);
-    see_waiter(&views[4], 'n', 7, "|bc"); /* another value is another's */
+    see_waiter(&views[4], 'n', 7, "|bc"); /* another value belongs to another client */
     d = line_decide(views, NODES, mine.value, false);
     ck_assert_int_eq(d.step, LINE_LOOK);
 }

@@ -12,10 +12,10 @@
 #define EPOCH_US (INT64_C(1700000000) * US_PER_S)
 #define STEP_US (60 * US_PER_S)
 
-/* Two clocks: ours, and the server's, which is ahead and runs a little faster or slower. */
+/* Two clocks: ours, and the server's, which is ahead and runs slightly faster or slower. */
 struct clocks {
     struct clockwatch watch;
-    int64_t now_us; /* by ours */
+    int64_t now_us; /* by our clock */
     int64_t ahead_us;
     int rate_ppm;
 };
@@ -30,7 +30,7 @@ static int64_t server_us(const struct clocks *c)
     return c->now_us + c->ahead_us + c->now_us / 1000000 * c->rate_ppm;
 }
 
-/* `there_us` until the server reads its clock, `back_us` until we have read its answer. */
+/* `there_us`: until the server reads its clock; `back_us`: until we have read its answer. */
 static int64_t sample(struct clocks *c, int64_t there_us, int64_t back_us)
 {
     struct clock_sample s = {.sent_us = c->now_us};
@@ -58,7 +58,7 @@ START_TEST(N4_a_clock_that_stepped_is_found_by_the_second_sample)
     ck_assert_int_eq(next_round(&c), 0); /* once is not enough */
     int64_t found_us = next_round(&c);
     ck_assert_int_lt(llabs(found_us - step_us), 100 * US_PER_MS);
-    ck_assert_int_eq(next_round(&c), 0); /* told once */
+    ck_assert_int_eq(next_round(&c), 0); /* reported once */
     ck_assert_int_eq(next_round(&c), 0);
 }
 END_TEST
@@ -72,7 +72,7 @@ START_TEST(N4_a_clock_that_is_back_where_it_was_did_not_step)
         ck_assert_int_eq(next_round(&c), 0);
         c.ahead_us -= STEP_US;
         ck_assert_int_eq(next_round(&c), 0);
-        c.ahead_us -= STEP_US; /* the other way: not twice in a row */
+        c.ahead_us -= STEP_US; /* the other way: never twice in a row */
         ck_assert_int_eq(next_round(&c), 0);
         c.ahead_us += 2 * STEP_US;
         ck_assert_int_eq(next_round(&c), 0);
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(N4_clocks_may_part_slowly_while_nobody_looks)
 {
     struct clocks c = given_clocks();
-    c.rate_ppm = 500; /* as much as NTP slews */
+    c.rate_ppm = 500; /* the fastest that NTP slews */
     ck_assert_int_eq(next_round(&c), 0);
     c.now_us += 3600 * US_PER_S;
     ck_assert_int_eq(next_round(&c), 0);

@@ -9,7 +9,7 @@
 
 static char text[REDLOCK_FINGERPRINT_SIZE];
 
-/* Of up to three URLs; NULL ends the list. */
+/* Returns the fingerprint of up to three URLs; NULL ends the list. */
 static const char *of(const char *a, const char *b, const char *c)
 {
     char nodes[256];
@@ -41,7 +41,7 @@ START_TEST(N8_equal_lists_have_equal_fingerprints)
     same("h1", "h2", "h3");
     same("h3", "h1", "h2"); /* in any order */
     same("H1", "h2:6379", "redis://H3");
-    same("redis://user:secret@h1", "h2", "redis://h3:6379/0"); /* however one logs in */
+    same("redis://user:secret@h1", "h2", "redis://h3:6379/0"); /* independent of the login */
 }
 END_TEST
 
@@ -50,15 +50,15 @@ START_TEST(N8_other_lists_have_other_fingerprints)
     other("h1", "h2", NULL);
     other("h1", "h2", "h4");
     other("h1:6380", "h2", "h3");
-    other("redis://h1/1", "redis://h2/1", "redis://h3/1"); /* another database, other locks */
+    other("redis://h1/1", "redis://h2/1", "redis://h3/1"); /* another database has other locks */
     other("h1", "h2", "unix:/h3");
     char first[REDLOCK_FINGERPRINT_SIZE];
     (void)snprintf(first, sizeof first, "%s", of("unix:/A", NULL, NULL));
-    ck_assert_str_ne(of("unix:/a", NULL, NULL), first); /* paths have cases */
+    ck_assert_str_ne(of("unix:/a", NULL, NULL), first); /* paths are case-sensitive */
 }
 END_TEST
 
-/* It is stored by programs of different versions: it must not change. */
+/* Programs of different versions store it, so it must not change. */
 START_TEST(N8_the_fingerprint_of_a_list_is_the_same_for_ever)
 {
     ck_assert_str_eq(of("10.0.0.1", "10.0.0.2", "10.0.0.3"), "bd33aab468b02a42");

@@ -12,7 +12,7 @@ START_TEST(E8_a_getter_that_saw_the_deadline_pass_ends_the_lease_whatever_is_con
     atomic_store(&lock.deadline_us, clock_boot_us() - 1);
     ck_assert_int_eq(redlock_state(&lock), REDLOCK_STATE_LOST);
     ck_assert_int_eq(atomic_load(&lock.deadline_us), 0);
-    lock_deadline_changed(&lock); /* a round that was confirmed in time, told a moment later */
+    lock_deadline_changed(&lock); /* a round that was confirmed in time, reported a moment later */
     ck_assert_int_eq(atomic_load(&lock.deadline_us), 0);
     ck_assert_int_eq(lock.state, REDLOCK_STATE_LOST);
     ck_assert_int_eq(redlock_left_ms(&lock), 0);

@@ -91,7 +91,7 @@ START_TEST(A14_the_base_is_at_least_four_times_the_p99_that_was_measured)
     ck_assert_int_eq(t.base_us, 4 * (10 << 9)); /* 5 of 1000 are slower */
     t = retry_terms_of(300 * US_PER_MS, 500 * US_PER_MS, latency);
     ck_assert_int_eq(t.base_us, 300 * US_PER_MS);
-    latency[3] = 10; /* too few to tell */
+    latency[3] = 10; /* too few to judge */
     t = retry_terms_of(2 * US_PER_MS, 500 * US_PER_MS, latency);
     ck_assert_int_eq(t.base_us, 2 * US_PER_MS);
 }

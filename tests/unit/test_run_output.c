@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static struct runner_page page;
-static int printed[2]; /* what handlers print */
-static int logged[2];  /* what the process logs */
+static int printed[2]; /* output of handlers */
+static int logged[2];  /* log of the process */
 
 static void setup(void)
 {
@@ -37,7 +37,7 @@ static void print(const char *text)
     ck_assert_int_eq(write(printed[1], text, len), (ssize_t)len);
 }
 
-/* How often `text` is among what was logged since the last call. */
+/* Returns how often `text` was logged since the last call. */
 static int times_logged(const char *text)
 {
     char all[65536];

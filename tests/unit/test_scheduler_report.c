@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a scheduler sees of PostgreSQL's clock. */
+ * The scheduler's view of PostgreSQL's clock. */
 #include "base/clock.h"
 #include "scheduler/report.h"
 #include "support/suite.h"
@@ -13,7 +13,7 @@
 static int64_t read_clock(struct report_clock *c, int64_t ahead_us, int64_t asked_us,
                           int64_t answered_us)
 {
-    /* It was read in the middle. */
+    /* The clock was read in the middle. */
     return report_clock_step(c, UNIX_US + ahead_us + (asked_us + answered_us) / 2, asked_us,
                              answered_us);
 }
@@ -41,7 +41,7 @@ START_TEST(a_slow_answer_is_no_jump)
 {
     struct report_clock c = {.is_known = false};
     ck_assert_int_eq(read_clock(&c, 0, 0, S / 100), 0);
-    /* Read at its end, after five seconds on the way. */
+    /* Read at the end, after five seconds in flight. */
     ck_assert_int_eq(report_clock_step(&c, UNIX_US + 7 * S, 2 * S, 7 * S), 0);
     ck_assert_int_eq(read_clock(&c, 0, 8 * S, 8 * S + S / 100), 0);
 }

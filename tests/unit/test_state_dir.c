@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folders of workers: whose they are, and which of those that were left may go. */
+ * The folders of workers: which worker owns them, and which abandoned ones may be removed. */
 #include "cluster/servers.h"
 #include "support/suite.h"
 #include "worker/state_dir.h"
@@ -28,7 +28,7 @@ static bool is_there(const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* As a worker leaves it that has registered so long ago. */
+/* Makes a folder as a worker leaves it that registered that long ago. */
 static void given_left(const char *name, int64_t age_s)
 {
     char dir[2 * SERVER_PATH_MAX];

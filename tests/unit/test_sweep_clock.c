@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When PostgreSQL's clock is not trusted to say what is old. */
+ * Cases in which PostgreSQL's clock is not trusted to decide what is old. */
 #include "base/clock.h"
 #include "model/sweep_clock.h"
 #include "support/suite.h"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tables of sql/job_flags.txt and sql/errors.txt stand in the documents too. Run as cmake -DROOT=… -P.
+# Checks that the documents repeat the tables of sql/job_flags.txt and sql/errors.txt. Run as cmake -DROOT=… -P.
 
-# Each row of the file, written as `replacement`, is a line of the page; and the page has no other row that looks like one.
+# Checks that each row of the file, written as `replacement`, is a line of the page, and that the page has no
+# other row of that form.
 function(compare file pattern replacement page row_of_page)
     file(STRINGS ${ROOT}/${file} rows REGEX "${pattern}")
     file(STRINGS ${ROOT}/${page} lines REGEX "${row_of_page}")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What runners use, of this process and of a child instead. */
+ * The resources used by runners, measured on this process and a child. */
 #include "support/suite.h"
 #include "worker/usage.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When the table of open jobs is vacuumed. */
+ * The times at which the table of open jobs is vacuumed. */
 #include "base/clock.h"
 #include "model/vacuum_pace.h"
 #include "support/suite.h"
@@ -16,7 +16,7 @@ static bool is_due(struct vacuum_pace *p, int64_t dead, int64_t live, int64_t no
     return vacuum_pace_is_due(p, &rows, now_us);
 }
 
-/* It began at `at_us`. */
+/* Records a vacuum that began at `at_us`. */
 static void vacuumed(struct vacuum_pace *p, int64_t at_us, int64_t took_us, int64_t left)
 {
     const struct vacuum_rows rows = {.dead = left};

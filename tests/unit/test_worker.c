@@ -281,7 +281,7 @@ START_TEST(less_is_claimed_ahead_while_limits_refuse_much)
         ahead = capacity_ahead_max(ahead, &bad, 1000);
     }
     ck_assert_uint_gt(ahead, 0);
-    bad.has_work = false; /* those behind are to come to light */
+    bad.has_work = false; /* further jobs behind these must be found */
     ck_assert_uint_eq(capacity_ahead_max(ahead, &bad, 1000), 1000);
 }
 END_TEST

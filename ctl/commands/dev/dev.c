@@ -17,24 +17,24 @@
 #define DATABASE_DEFAULT "claimd"
 #define DATABASE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
 #define SIGNAL_COUNT 3
-#define READY_CHECK_MS 100 /* for workers that are ready */
+#define READY_CHECK_MS 100 /* how often to check whether the workers are ready */
 #define READY_US (10 * US_PER_S)
-#define DRAIN_MARGIN_US (5 * US_PER_S) /* what a child gets beyond its own drain deadline */
+#define DRAIN_MARGIN_US (5 * US_PER_S) /* time for a child beyond its own drain deadline */
 
 struct dev_run {
     struct dev_cluster cluster;
     struct ctl *ctl;
     struct config config;
-    int64_t workers; /* wanted */
+    int64_t workers; /* number of workers to start */
     int64_t ready_end_us;
     uv_timer_t ready;
     uv_loop_t loop;
     uv_signal_t signals[SIGNAL_COUNT];
     uv_timer_t limit;
-    int64_t drain_us; /* then they are killed */
-    int stops;        /* asked for: the second one means now */
+    int64_t drain_us; /* after this time, children are killed */
+    int stops;        /* requests to stop; the second one means at once */
     bool has_failed;
-    bool has_own_plugins; /* --plugins */
+    bool has_own_plugins; /* --plugins was given */
 };
 
 /* ---- supervising ---- */
@@ -50,7 +50,7 @@ static void send_all(struct dev_cluster *d, int signal)
 
 static void note_end(struct dev_run *run, struct dev_child *child, int code)
 {
-    /* Stopped before it could listen to signals: nothing was under way. */
+    /* 128 + SIGTERM: it was stopped before it handled signals, so nothing was running. */
     bool is_drained = code == 0 || code == 128 + SIGTERM;
     child->pid = 0;
     if (run->stops == 0 || !is_drained) {
@@ -60,7 +60,7 @@ static void note_end(struct dev_run *run, struct dev_child *child, int code)
     }
 }
 
-/* A server that is gone stays so: what the daemons do then is to be seen, too. */
+/* A server that has ended is not restarted, so that users can watch how the daemons react. */
 static void note_server(struct dev_run *run, const char *name, pid_t *pid)
 {
     int code = 0;
@@ -83,7 +83,7 @@ static void note_servers(struct dev_run *run)
     }
 }
 
-/* Stops the loop when nobody is left. */
+/* Stops the loop when no child is left. */
 static void reap(struct dev_run *run)
 {
     note_servers(run);
@@ -120,7 +120,7 @@ static void on_signal(uv_signal_t *handle, int signal)
         (void)fprintf(stderr, "claimctl dev: stopping; press Ctrl-C again to stop at once\n");
         timer_start(&run->limit, on_limit, (uint64_t)(run->drain_us / US_PER_MS), 0);
     }
-    send_all(&run->cluster, SIGTERM); /* a second one means now to them, too */
+    send_all(&run->cluster, SIGTERM); /* a second SIGTERM makes them stop at once, too */
 }
 
 static enum status open_loop(struct dev_run *run, struct err *err)
@@ -173,7 +173,7 @@ static enum status count_option(const struct ctl_args *args, const char *name, i
     return st;
 }
 
-/* The folder, absolute: children have other working directories. */
+/* Finds the folder and makes its path absolute: children have other working directories. */
 static enum status find_folder(struct dev_cluster *d, const struct ctl_args *args, struct err *err)
 {
     char cwd[PATH_MAX];
@@ -209,7 +209,8 @@ static enum status find_database(struct dev_cluster *d, const struct ctl_args *a
     return STATUS_OK;
 }
 
-/* --plugins, else those of the build that this program is from, else the installed ones. */
+/* Uses --plugins, else the plugins of the build that this program belongs to, else the installed
+ * ones. */
 static enum status find_plugins(struct dev_cluster *d, const struct ctl_args *args, struct err *err)
 {
     const char *given = ctl_value(args, "plugins");
@@ -250,7 +251,7 @@ static enum status find_handlers(struct dev_cluster *d, const struct ctl_args *a
     return STATUS_OK;
 }
 
-/* What the folder's own configuration says must not be overruled by a shell's. */
+/* Unsets variables of the shell that would override the configuration of the folder. */
 static void clear_environment(void)
 {
     static const char *const names[] = {
@@ -298,7 +299,7 @@ static void say_json(const struct dev_run *run)
     table.is_record = true;
     if (table_add(&table, values, NULL) == STATUS_OK) {
         enum status st = table_print(&table, true, run->ctl->out, NULL);
-        (void)st; /* whoever read our output may go: the cluster stays */
+        (void)st; /* the reader of our output may have gone: the cluster stays */
     }
     (void)fflush(run->ctl->out);
 }
@@ -342,8 +343,8 @@ static int64_t live_workers(const struct dev_run *run)
     return live;
 }
 
-/* Says how to use the cluster when it is usable, so that what the daemons say at their start does
- * not scroll it away. */
+/* Prints how to use the cluster only when it is usable, so that the log lines of the starting
+ * daemons do not scroll it away. */
 static void on_ready_timer(uv_timer_t *timer)
 {
     const struct dev_run *run = timer->data;
@@ -371,7 +372,7 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
         run->ready_end_us = clock_boot_us() + READY_US;
         timer_start(&run->ready, on_ready_timer, READY_CHECK_MS, READY_CHECK_MS);
         run->drain_us = run->config.worker.drain_us + DRAIN_MARGIN_US;
-        reap(run); /* who ended before the loop runs */
+        reap(run); /* children that ended before the loop runs */
         (void)uv_run(&run->loop, UV_RUN_DEFAULT);
     }
     close_loop(run);
@@ -384,9 +385,9 @@ static enum status run_until_stopped(struct dev_run *run, int64_t masters, struc
     return STATUS_OK;
 }
 
-/* ---- what another shell needs ---- */
+/* ---- variables for another shell ---- */
 
-/* As one word of a shell. */
+/* Quotes the value as one word of a shell. */
 static void say_export(FILE *out, const char *name, const char *value, const char *rest)
 {
     (void)fprintf(out, "export %s='", name);
@@ -400,7 +401,7 @@ static void say_export(FILE *out, const char *name, const char *value, const cha
     (void)fprintf(out, "'%s\n", rest);
 }
 
-/* Is that folder already one of those where a shell looks for programs? */
+/* True if the folder is already in $PATH. */
 static bool is_in_path(const char *folder)
 {
     size_t len = strlen(folder);
@@ -415,9 +416,9 @@ static bool is_in_path(const char *folder)
     return false;
 }
 
-/* A shell may lie in the folder of another user, as root's does: what it runs is made here and not
- * read from a file there. PostgreSQL's own variables are for programs that connect to
- * "dbname=app". */
+/* Prints the variables instead of writing a file: a root shell may be in a folder of another user,
+ * and must not run commands from a file there. PostgreSQL's own variables are for programs that
+ * connect to "dbname=app". */
 static enum status say_env(struct dev_run *run, struct err *err)
 {
     const struct dev_cluster *d = &run->cluster;
@@ -436,7 +437,7 @@ static enum status say_env(struct dev_run *run, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    bin[strlen(bin) - 1] = '\0'; /* its slash */
+    bin[strlen(bin) - 1] = '\0'; /* cuts off its slash */
     say_export(out, "CLAIMD_CONFIG", d->config_path, "");
     say_export(out, "DATABASE", run->config.postgres.conninfo, "");
     say_export(out, "PGHOST", d->dir, "");
@@ -487,7 +488,7 @@ enum status dev(struct ctl *ctl, const struct ctl_args *args, struct err *err)
     struct dev_run run = {.ctl = ctl, .cluster = {.lock_fd = -1}};
     run.has_own_plugins = ctl_value(args, "plugins") != NULL;
     clear_environment();
-    (void)signal(SIGPIPE, SIG_IGN); /* whoever read our output may go: the cluster stays */
+    (void)signal(SIGPIPE, SIG_IGN); /* the reader of our output may go: the cluster stays */
     enum status st = run_dev(&run, args, err);
     dev_release(&run.cluster);
     return st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A private cluster in one folder: PostgreSQL, Redis masters, a scheduler and workers, all children
- * of this process and gone with it. Only PostgreSQL's data stay. */
+ * A private cluster in one folder: PostgreSQL, Redis masters, a scheduler and workers. All are
+ * children of this process and end with it. Only PostgreSQL's data remain. */
 #ifndef CLAIMD_CTL_DEV_H
 #define CLAIMD_CTL_DEV_H
 
@@ -12,7 +12,7 @@
 
 #define DEV_WORKERS_MAX 16
 #define DEV_CHILDREN_MAX (DEV_WORKERS_MAX + 1)
-#define DEV_DIR_MAX 64 /* sockets lie below it, and their paths have 107 bytes */
+#define DEV_DIR_MAX 64 /* sockets are below it, and a socket's path has at most 107 bytes */
 #define DEV_DATABASE_MAX 64
 
 struct dev_child {
@@ -26,8 +26,8 @@ struct dev_cluster {
     char config_path[DEV_DIR_MAX + 16];
     char plugins[CONFIG_PATH_MAX];
     char handlers[CONFIG_PATH_MAX]; /* "" = none */
-    char bin[DEV_DIR_MAX + 8];      /* of the daemons; "" = beside this program */
-    int lock_fd;                    /* of the folder: one cluster in it at a time; -1 = none */
+    char bin[DEV_DIR_MAX + 8];      /* folder of the daemons; "" = the one of this program */
+    int lock_fd;                    /* locks the folder: one cluster in it at a time; -1 = none */
     struct pg_server pg;
     struct redis_server masters[CONFIG_NODES_MAX];
     size_t master_count;
@@ -35,11 +35,11 @@ struct dev_cluster {
     size_t child_count;
 };
 
-/* Starts servers, migrates, writes the configuration. dev_release() also takes half-started
- * ones. */
+/* Starts the servers, migrates, and writes the configuration. After a failure, dev_release() stops
+ * what has been started. */
 enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err *err) MUST_USE;
-/* As root: makes readable for the servers' user what daemons need, since none of them may be
- * root. */
+/* When run as root, makes the files that daemons need readable for the servers' user, since no
+ * daemon may run as root. */
 enum status dev_lower(struct dev_cluster *d, struct err *err) MUST_USE;
 enum status dev_start_child(struct dev_cluster *d, const char *program, int number,
                             struct err *err) MUST_USE;

@@ -12,7 +12,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define ANY_PORT "127.0.0.1:0" /* the ready line names it */
+#define ANY_PORT "127.0.0.1:0" /* the ready line names the port */
 #define TIMEOUT_US (INT64_C(10) * 1000000)
 
 static bool is_empty(const char *dir)
@@ -28,8 +28,8 @@ static bool is_empty(const char *dir)
     return d != NULL && count <= 2;
 }
 
-/* The folder gets the servers' user as its owner, and what lies in it is trusted: it must be new,
- * or ours from an earlier time. */
+/* Makes the folder, or accepts one that we made earlier. The servers' user becomes its owner, and
+ * its contents are trusted. */
 static enum status make_folder(const char *dir, const char *lock_path, struct err *err)
 {
     struct stat info;
@@ -89,7 +89,8 @@ static enum status start_postgres(struct dev_cluster *d, char *ret_conninfo, siz
                                   struct err *err)
 {
     bool has = false;
-    /* In the folder itself: that makes the servers' user its owner, who starts the workers, too. */
+    /* In the folder itself, so that the servers' user, who also starts the workers, becomes its
+     * owner. */
     enum status st = pg_server_start(d->dir, true, &d->pg, err);
     if (st != STATUS_OK) {
         return st;
@@ -187,8 +188,8 @@ enum status dev_start_child(struct dev_cluster *d, const char *program, int numb
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/worker-%d", d->dir, number);
     (void)snprintf(child->name, sizeof child->name, "%s %d", program, number);
     const char *const argv[] = {path, "--config", d->config_path, NULL};
-    /* program_start() leaves root what it can't read otherwise; dev_lower() saw to it that it
-     * can. */
+    /* program_start() runs a program as root if the servers' user cannot read it; dev_lower() has
+     * made sure that this user can. */
     if (!program_user_reaches(path) || !program_user_reaches(d->config_path) ||
         !program_user_reaches(d->plugins)) {
         return err_fail(err, STATUS_INVALID, "%s would run as root", program);

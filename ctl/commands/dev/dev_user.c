@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl dev` as root: servers, daemons and handlers are the servers' user. Programs and plugins
- * that this user can't read, as in a checkout below /root, are copied into the cluster's folder. */
+ * `claimctl dev` as root: servers, daemons and handlers run as the servers' user. Programs and
+ * plugins that this user cannot read, as in a checkout below /root, are copied into the cluster's
+ * folder. */
 #include "ctl/commands/dev/dev.h"
 #include "ctl/core/ctl.h"
 
@@ -15,7 +16,7 @@ static enum status copy_file(const char *from, int folder, const char *name, mod
                              struct err *err)
 {
     char bytes[COPY_BYTES];
-    (void)unlinkat(folder, name, 0); /* of an earlier run */
+    (void)unlinkat(folder, name, 0); /* left by an earlier run */
     autoclose int in = open(from, O_RDONLY | O_CLOEXEC);
     autoclose int out = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (in < 0 || out < 0 || fchmod(out, mode) != 0) {
@@ -32,8 +33,8 @@ static enum status copy_file(const char *from, int folder, const char *name, mod
     }
 }
 
-/* Root's own, and held by its descriptor: the folder around it belongs to another user, who could
- * put a link in its place. The caller closes *ret_fd, whatever the status. */
+/* Opens a folder of root's and holds it by its descriptor: the folder around it belongs to another
+ * user, who could put a link in its place. The caller closes *ret_fd, whatever the status. */
 static enum status open_folder(const char *path, int *ret_fd, struct err *err)
 {
     struct stat info;

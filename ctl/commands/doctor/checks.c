@@ -13,7 +13,7 @@ static bool begins_with(const char *text, const char *part)
     return strncmp(text, part, strlen(part)) == 0;
 }
 
-/* "-- check: NAME RULE TEXT" */
+/* Parses "-- check: NAME RULE TEXT". */
 static enum status read_head(char *line, int number, struct checks *ret, struct err *err)
 {
     struct check *c = &ret->list[ret->count];
@@ -31,7 +31,7 @@ static enum status read_head(char *line, int number, struct checks *ret, struct 
     return STATUS_OK;
 }
 
-/* A line outside of a query: the head of the next one, a comment, or nothing. */
+/* Reads a line outside of a query: the head of the next query, a comment, or an empty line. */
 static enum status read_outside(char *line, int number, bool *ret_is_inside, struct checks *ret,
                                 struct err *err)
 {
@@ -45,7 +45,7 @@ static enum status read_outside(char *line, int number, bool *ret_is_inside, str
     return STATUS_OK;
 }
 
-/* The query begins with its first line that is no comment; its end loses the semicolon. */
+/* The query begins with its first line that is not a comment. Its final semicolon is removed. */
 static bool read_inside(char *line, size_t len, struct check *c)
 {
     if (c->sql == NULL && begins_with(line, "--")) {
@@ -79,7 +79,7 @@ enum status checks_read(const char *text, struct checks *ret, struct err *err)
         number++;
         if (is_inside) {
             is_inside = read_inside(line, len, &ret->list[ret->count - 1]);
-            line[len] = is_inside && has_next ? '\n' : '\0'; /* the query goes on */
+            line[len] = is_inside && has_next ? '\n' : '\0'; /* the query continues */
         } else {
             st = read_outside(line, number, &is_inside, ret, err);
         }

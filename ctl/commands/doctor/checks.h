@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queries of sql/check.sql, one by one; the file's head says its form. Pure. */
+ * The queries of sql/check.sql, one by one; the head of the file describes its form. Pure. */
 #ifndef CLAIMD_CTL_CHECKS_H
 #define CLAIMD_CTL_CHECKS_H
 
@@ -13,9 +13,9 @@
 struct check {
     char name[32];
     char rule[16];   /* docs/guarantees.md */
-    char says[128];  /* what a row of it means */
-    bool is_suspect; /* its rows are no violations yet */
-    bool is_warning; /* … or none at all */
+    char says[128];  /* what a row of the result means */
+    bool is_suspect; /* its rows are not violations yet */
+    bool is_warning; /* … or are never violations */
     const char *sql;
 };
 
@@ -25,10 +25,10 @@ struct checks {
     char *text; /* owns the queries */
 };
 
-/* INVALID names the line that has another form. */
+/* INVALID names the first line that is not of the form. */
 enum status checks_read(const char *text, struct checks *ret, struct err *err) MUST_USE;
 void checks_release(struct checks *checks);
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no check of that name. */
 const struct check *checks_find(const struct checks *checks, const char *name);
 
 #define auto_checks CLEANUP(checks_release)

@@ -30,7 +30,7 @@ void report_say(struct report *r, enum health health, const char *what, const ch
     r->is_full = table_add(&r->table, values, NULL) != STATUS_OK || r->is_full;
 }
 
-/* The pid of the backend that serves the next statement. */
+/* Returns the pid of the backend that serves the next statement. */
 static enum status backend_pid(struct admin *a, int *ret_pid, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -42,8 +42,9 @@ static enum status backend_pid(struct admin *a, int *ret_pid, struct err *err)
     return STATUS_OK;
 }
 
-/* Behind a pooler the server's pid isn't the one of the connection's start. If it pools by
- * transaction, another client's open transaction takes our backend away. */
+/* Behind a pooler, the server's pid differs from the one that the connection reported at its start.
+ * If the pooler pools by transaction, the open transaction of another client takes our backend
+ * away. */
 static enum status check_pooling(struct report *r, const struct config *config, struct admin *a,
                                  struct err *err)
 {
@@ -167,7 +168,7 @@ static enum status check_roles(struct report *r, struct admin *a, struct err *er
     return STATUS_OK;
 }
 
-/* A queue that no worker names, or a plugin that none of its workers has. */
+/* Reports a queue that no worker names, or a kind that no worker of its queue has a plugin for. */
 static void say_unserved(struct report *r, const struct admin_rows *rows, int row)
 {
     enum { QUEUE, KIND, JOBS, HAS_WORKERS, HOSTS };
@@ -263,7 +264,7 @@ static void doctor_postgres(struct report *r, const struct config *config)
     }
 }
 
-/* As people read it: what to do below what is wrong. */
+/* Prints for people: below each problem, what to do about it. */
 static enum status print_lines(const struct report *r, FILE *out, struct err *err)
 {
     enum { RESULT, CHECK, DETAIL, ACTION };
@@ -302,7 +303,7 @@ static enum status print_report(const struct ctl *ctl, const struct report *r, s
     return STATUS_OK;
 }
 
-/* The one line of --worker says all: its failure has no text of its own. */
+/* Prints only the one line of --worker; a failure has no further text. */
 static enum status print_worker(const struct ctl *ctl, const struct report *r, struct err *err)
 {
     if (r->is_full) {
@@ -329,7 +330,7 @@ enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err
     const char *worker = ctl_value(args, "worker");
     struct config config;
     struct report report = {.table = TABLE("checks", columns)};
-    (void)signal(SIGPIPE, SIG_IGN); /* a Redis that hangs up is a finding, not our end */
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed Redis connection is a finding, not our end */
     enum status st = ctl_load_config(ctl, &config, err);
     if (st != STATUS_OK) {
         return st;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor says about commits: do they wait for the disk, and for a synchronous standby? */
+ * doctor: do commits wait for the disk, and for a synchronous standby? */
 #include "ctl/commands/doctor/doctor.h"
 #include "ctl/core/ctl.h"
 #include "sql/queries.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What daemons said of themselves, held against what they should be able to do. */
+ * doctor: compares the status reports of daemons with what healthy daemons report. */
 #include "base/clock.h"
 #include "ctl/commands/doctor/doctor.h"
 #include "ctl/commands/doctor/unfed.h"
@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PASS_MAX_US (15 * US_PER_S)        /* a leader looks every second, and lets go after 10 s */
-#define UNCOMMITTED_MAX_US (10 * US_PER_S) /* twice what a request may take */
+#define PASS_MAX_US (15 * US_PER_S)        /* a leader looks each second, steps down after 10 s */
+#define UNCOMMITTED_MAX_US (10 * US_PER_S) /* twice the longest time of a request */
 #define CLOCK_WARN_US (1 * US_PER_S)
 #define CLOCK_FAIL_US (5 * US_PER_S)
-#define STEP_TOLD_US (600 * US_PER_S) /* so long after a jump */
+#define STEP_TOLD_US (600 * US_PER_S) /* how long a jump of the clock is reported */
 #define NAMES_MAX 400
 #define UNFED_NAMED 3
 #define UNFED_LANES_MAX 20000 /* looked at by the check 'unfed' of sql/check.sql */
@@ -31,7 +31,7 @@ static long long seconds(int64_t us)
     return (long long)(us / US_PER_S);
 }
 
-/* Parted by commas; what does not fit is left out. */
+/* Appends a name, separated by a comma. Names that do not fit are left out. */
 static void add_name(char names[NAMES_MAX], const char *name)
 {
     size_t len = strlen(names);
@@ -44,11 +44,11 @@ static void add_name(char names[NAMES_MAX], const char *name)
 
 struct clocks {
     int daemons;
-    int off; /* of them, by CLOCK_FAIL_US and more */
+    int off; /* daemons whose clocks are off by CLOCK_FAIL_US or more */
     int64_t future_us;
 };
 
-enum { HOST, PID }; /* of both results */
+enum { HOST, PID }; /* columns of both results */
 
 enum {
     WORKER_NODES = 2,
@@ -81,7 +81,7 @@ static int count_cut_off(const struct admin_rows *rows)
     return count;
 }
 
-/* Without a quorum a worker claims nothing, whatever else is well. */
+/* A worker without a quorum claims nothing, even if everything else is well. */
 static void check_votes(struct report *r, const struct admin_rows *rows)
 {
     char names[NAMES_MAX] = "";
@@ -132,8 +132,8 @@ static void check_results(struct report *r, const struct config *config,
     }
 }
 
-/* Those of this host are looked at as well (doctor_plugins.c); what a program does at its start is
- * known to workers alone. */
+/* Reports files that workers refused. doctor_plugins.c checks the files of this host as well, but
+ * only workers know how a program behaves when it starts. */
 static enum status check_refused(struct report *r, struct admin *a, bool has_workers,
                                  struct err *err)
 {
@@ -160,7 +160,7 @@ static enum status check_workers(struct report *r, const struct config *config, 
 {
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(a, &SQL_ADMIN_DOCTOR_WORKERS, NULL, &rows, err);
-    if (st == STATUS_OK && count_cut_off(rows) > 0) { /* may be over since the last beat */
+    if (st == STATUS_OK && count_cut_off(rows) > 0) { /* may be over since the last heartbeat */
         ctl_rest(config->worker.beat_us + config->worker.beat_us / 4);
         admin_rows_free(TAKE(rows));
         st = admin_query(a, &SQL_ADMIN_DOCTOR_WORKERS, NULL, &rows, err);
@@ -219,7 +219,8 @@ static void check_leader(struct report *r, const struct config *config,
                !is_feeding && error[0] != '\0' ? "; last error: " : "", is_feeding ? "" : error);
 }
 
-/* The net below the feed (G8): how long may a job wait whose hint was lost? */
+/* Checks the safety net below the feed (G8), the full pass: how long may a job wait whose hint was
+ * lost? */
 static void check_full_pass(struct report *r, const struct config *config,
                             const struct admin_rows *rows, int row)
 {
@@ -238,7 +239,8 @@ static void check_full_pass(struct report *r, const struct config *config,
         (double)took_us / (double)US_PER_S, seconds(every_us + took_us));
 }
 
-/* More lanes than there is room for: how long may a due job of that queue wait for its hint? */
+/* If there are more lanes than there is room for: how long may a due job of that queue wait for its
+ * hint? */
 static void check_laps(struct report *r, const struct admin_rows *rows, int row)
 {
     const char *queue = admin_value(rows, row, LAP_QUEUE);
@@ -263,7 +265,7 @@ static void check_steps(struct report *r, const struct admin_rows *rows)
             report_say(r, HEALTH_FAIL, "clock", "make its host slew the clock (NTP), never step it",
                        "PostgreSQL's clock jumped by %+lld s, %lld s ago, as %s saw it",
                        seconds(step_us), seconds(stepped_us), admin_value(rows, i, HOST));
-            return; /* the others saw the same */
+            return; /* the other schedulers saw the same jump */
         }
     }
 }
@@ -313,7 +315,8 @@ static enum status check_schedulers(struct report *r, const struct config *confi
 
 /* ---- PostgreSQL's clock ---- */
 
-/* Against this host's; daemons on other hosts say which of the two is wrong. */
+/* Compares it with the clock of this host; daemons on other hosts show which of the two is
+ * wrong. */
 static enum status check_clock(struct report *r, struct admin *a, const struct clocks *c,
                                struct err *err)
 {

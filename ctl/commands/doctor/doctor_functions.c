@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor says about SQL functions: those of another release, or changed by hand. */
+ * doctor: SQL functions of another release, or changed by hand. */
 #include "ctl/commands/doctor/doctor.h"
 #include "ctl/core/ctl.h"
 #include "sql/queries.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl doctor: the plugins of this host, as claimd-runner --list sees them. */
+ * claimctl doctor: the plugins of this host, as claimd-runner --list reports them. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "ctl/commands/doctor/doctor.h"
@@ -17,7 +17,8 @@
 #define LIST_BYTES_MAX ((size_t)1 << 20)
 #define CHUNK 4096
 
-/* Plugins run code of their own when they are loaded: read until the end, or the deadline. */
+/* Reads until the end of the output or the deadline: plugins run their own code when they are
+ * loaded, and may hang. */
 static enum status read_all(int fd, struct buf *out, struct err *err)
 {
     int64_t end_us = clock_boot_us() + LIST_TIMEOUT_US;
@@ -119,7 +120,7 @@ static void say_kinds(struct report *r, const struct config *config, const json_
     }
 }
 
-/* As in the images and packages that have claimctl alone. */
+/* False in images and packages that contain only claimctl. */
 static bool has_worker(void)
 {
     char path[CONFIG_PATH_MAX];

@@ -17,8 +17,8 @@
 #define CLOCK_WARN_US (1 * US_PER_S)
 #define ADDRESS_SIZE 280
 
-/* A server's clock against ours (BOOTTIME), known as an interval: it answered somewhere between our
- * sending and our receiving. */
+/* A server's clock relative to ours (BOOTTIME), known as an interval: the server read its clock at
+ * some time between our sending and our receiving. */
 struct offset {
     int64_t low_us;
     int64_t high_us;
@@ -34,12 +34,12 @@ struct node_check {
     struct redis_server_info info;
     int64_t sent_us;
     struct offset offsets[SAMPLES];
-    int64_t wall_us; /* offset against our wall clock, the last sample */
+    int64_t wall_us; /* offset relative to our wall clock, from the last sample */
     size_t samples;
-    bool has_leader; /* it holds the leader's lock */
+    bool has_leader; /* it holds the lock of the leader */
     char persistence[64];
-    bool is_asked;    /* a request is on its way */
-    bool is_answered; /* nothing more is awaited from it */
+    bool is_asked;    /* a request is in flight */
+    bool is_answered; /* no further reply is expected */
 };
 
 struct doctor_nodes {
@@ -168,7 +168,7 @@ static enum status on_up(void *ctx, struct redis_node *node, const struct redis_
     n->is_up = true;
     n->info = *info;
     if (!uv_is_active((const uv_handle_t *)&n->all->second)) {
-        timer_start(&n->all->second, on_second, 1, 0); /* not from inside the handshake */
+        timer_start(&n->all->second, on_second, 1, 0); /* not from within the handshake */
     }
     return STATUS_OK;
 }
@@ -235,7 +235,7 @@ static void check_clock(struct report *r, const struct node_check *n, int64_t dr
     }
 }
 
-/* Why the server is no lock node, or NULL. */
+/* Returns the reason why the server cannot be a lock node, or NULL. */
 static const char *unfit(const struct redis_server_info *info)
 {
     return info->version_number < VERSION_MIN ? "version 7.0 or later is needed"
@@ -250,7 +250,7 @@ static void check_node(struct report *r, const struct config *config, const stru
 {
     if (!n->is_up || n->samples == 0) {
         size_t len = strlen(n->address);
-        bool is_named = strncmp(n->why.msg, n->address, len) == 0; /* most reasons begin with it */
+        bool is_named = strncmp(n->why.msg, n->address, len) == 0; /* as in most reasons */
         report_say(
             r, HEALTH_FAIL, "redis",
             "check that the server runs, and check lock.nodes, redis.user, redis.password_file",
@@ -294,7 +294,8 @@ static void check_duplicates(struct report *r, const struct doctor_nodes *all)
     }
 }
 
-/* The list must be the same on all hosts; the cluster's row has it sorted. */
+/* Compares our list with the one in the row of the cluster, which is sorted: it must be the same on
+ * all hosts. */
 static void check_list(struct report *r, const struct doctor_nodes *all)
 {
     char list[sizeof r->lock_nodes];
@@ -327,7 +328,7 @@ static void check_quorum(struct report *r, const struct doctor_nodes *all)
     report_say(r, up >= quorum ? HEALTH_OK : HEALTH_FAIL, "lock nodes",
                "bring nodes back: below the quorum no job is claimed", "%zu of %zu, quorum %zu", up,
                all->count, quorum);
-    if (up < quorum) { /* then none can lead, and starting one would not help */
+    if (up < quorum) { /* then no scheduler can lead, and starting one would not help */
         return;
     }
     report_say(r, leader >= quorum ? HEALTH_OK : HEALTH_FAIL, "scheduler",
@@ -353,7 +354,7 @@ static void ask_all(struct doctor_nodes *all)
     }
     uv_close((uv_handle_t *)&all->limit, NULL);
     uv_close((uv_handle_t *)&all->second, NULL);
-    while (uv_loop_close(&all->loop) == UV_EBUSY) { /* what ends now may stop the loop once more */
+    while (uv_loop_close(&all->loop) == UV_EBUSY) { /* closing may stop the loop again */
         (void)uv_run(&all->loop, UV_RUN_DEFAULT);
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor says about schedules: those that fail, that no scheduler fires, or that wait too
- * long. */
+ * doctor: schedules that fail, that no scheduler fires, or that wait too long. */
 #include "ctl/commands/doctor/doctor.h"
 #include "ctl/core/ctl.h"
 #include "sql/queries.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor says about triggers of others on claimd's tables: those without a search_path. */
+ * doctor: foreign triggers on claimd's tables that have no search_path. */
 #include "ctl/commands/doctor/doctor.h"
 #include "ctl/core/ctl.h"
 #include "sql/queries.h"

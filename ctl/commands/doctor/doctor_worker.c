@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl doctor --worker`: does this one beat? One line, 0 or 1: for the health check of a
- * container or a load balancer. Asks PostgreSQL alone. */
+ * `claimctl doctor --worker`: has this worker a fresh heartbeat? One line and exit code 0 or 1, for
+ * the health check of a container or a load balancer. Asks only PostgreSQL. */
 #include "ctl/commands/doctor/doctor.h"
 #include "ctl/core/ctl.h"
 #include "sql/queries.h"

@@ -9,13 +9,13 @@
 #include <stdio.h>
 
 #define REQUEST_BYTES_MAX ((size_t)1 << 20)
-/* Of each job: ZSCORE, ZCOUNT in the queue's own set, then in that of its kind. */
+/* Per job: ZSCORE and ZCOUNT in the queue's own set, then in the set of its kind. */
 #define QUESTIONS 4
 
 struct lookup {
     const struct config *config;
     struct hint_lookup *list;
-    int64_t counts[CONFIG_NODES_MAX]; /* of the job whose replies are coming in */
+    int64_t counts[CONFIG_NODES_MAX]; /* of the job whose replies are arriving */
 };
 
 static enum status put_questions(const struct lookup *lookup, const struct hint_lookup *job,

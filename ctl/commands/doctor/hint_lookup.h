@@ -14,11 +14,11 @@ struct hint_lookup {
     char kind[65];
     int priority;
     bool has_hint;  /* on any node that answered */
-    int64_t others; /* hints of its queue and priority, where most are */
+    int64_t others; /* hints of its queue and priority, on the node with the most of them */
 };
 
-/* Fills in the last two. UNAVAILABLE: no node answered; INVALID: one refused to, e.g. for want of
- * rights. */
+/* Fills in the last two fields. UNAVAILABLE: no node answered. INVALID: a node refused the request,
+ * for example because of missing rights. */
 enum status hint_lookup(const struct config *config, struct hint_lookup *list, size_t count,
                         struct err *err) MUST_USE;
 

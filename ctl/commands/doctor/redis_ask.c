@@ -14,7 +14,7 @@ struct asking;
 struct asked {
     struct redis_node *node;
     struct asking *all;
-    bool is_settled; /* up or down, then answered or not */
+    bool is_settled; /* down, or up and then answered or failed */
     bool is_answered;
     struct err why;
 };

@@ -17,8 +17,9 @@ struct redis_ask {
     void *ctx;
 };
 
-/* *ret_answered: how many have answered everything. INVALID: a node's text is none, or one refused
- * a question, e.g. for want of rights; UNAVAILABLE: none answered. */
+/* *ret_answered: how many nodes have answered everything. INVALID: the text of a node is not an
+ * address, or a node refused a question, for example because of missing rights. UNAVAILABLE: none
+ * answered. */
 enum status redis_ask(const struct redis_ask *ask, size_t *ret_answered, struct err *err) MUST_USE;
 
 #endif

@@ -42,7 +42,7 @@ static enum status suspects(struct admin *a, const struct checks *checks, struct
     return STATUS_OK;
 }
 
-/* Those that are still to be fed. */
+/* Keeps only the jobs that still wait to be fed. */
 static enum status ask_database(struct admin *a, struct unfed *u, struct err *err)
 {
     enum { ID, QUEUE, KIND, PRIORITY };
@@ -86,7 +86,7 @@ static void drop_hinted(struct unfed *u)
     u->count = kept;
 }
 
-/* Leaves those that are still to be fed and have no hint. */
+/* Keeps only the jobs that still wait to be fed and have no hint. */
 static enum status drop_fed(const struct config *config, struct admin *a, struct unfed *u,
                             struct err *err)
 {

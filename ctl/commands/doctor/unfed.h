@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs that the feed does not reach: due for long, of a served kind, and without a hint. One look
- * proves nothing, since a hint is away while a worker tries to claim its job, and comes back with
- * the next full pass at the latest: only who has none for that long counts. */
+ * Jobs that the feed does not reach: they have been due for long, their kind is served, and they
+ * have no hint. One look proves nothing, since a hint is absent while a worker tries to claim its
+ * job, and is back with the next full pass at the latest. So only a job that has no hint for that
+ * long counts. */
 #ifndef CLAIMD_CTL_UNFED_H
 #define CLAIMD_CTL_UNFED_H
 
@@ -15,14 +16,14 @@ struct unfed {
     size_t count;
 };
 
-/* Runs the check "unfed" of sql/check.sql (due for `claimd.check_after`) and looks at its suspects
- * until each was seen with a hint, claimed, or has had its time. Returns at once when there are
- * none; otherwise it may take a full pass of the feed and 5 s. UNAVAILABLE, INVALID: Redis can't be
- * asked; what was suspect then is in *ret. */
+/* Runs the check "unfed" of sql/check.sql (due for `claimd.check_after`) and observes its suspects
+ * until each has had a hint or was claimed, or until the time is over. Returns at once if there are
+ * none; otherwise it may take a full pass of the feed and 5 s. UNAVAILABLE, INVALID: Redis cannot
+ * be asked; *ret has the suspects of that time. */
 enum status unfed_find(const struct config *config, struct admin *a, const struct checks *checks,
                        struct unfed *ret, struct err *err) MUST_USE;
 
-/* What to say of one: it has no hint, or its lane gets no turn among full sets. */
+/* True if its lane gets no turn because the sets are full; false if the job just has no hint. */
 bool unfed_is_starved(const struct config *config, const struct hint_lookup *job);
 
 #endif

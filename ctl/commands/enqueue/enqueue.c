@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl enqueue: a file of jobs by COPY, or one job. */
+ * claimctl enqueue: inserts a file of jobs by COPY, or one job. */
 #include "base/buf.h"
 #include "base/parse.h"
 #include "ctl/commands/enqueue/enqueue_one.h"
@@ -17,33 +17,34 @@
 #include <sys/stat.h>
 
 #define READ_BYTES ((size_t)256 << 10)
-#define COPY_BYTES ((size_t)256 << 10) /* rows gather up to here, some thousands of small jobs */
+#define COPY_BYTES ((size_t)256 << 10) /* rows gather up to here: some thousands of small jobs */
 #define COPY_BYTES_MAX (COPY_BYTES + 3 * JOB_LINE_MAX)
-#define REQUESTS_MAX 1000 /* of one call of enqueue_many() */
+#define REQUESTS_MAX 1000 /* per call of enqueue_many() */
 
 struct file_job {
     int fd;
     int64_t now_us;       /* PostgreSQL's clock at the start */
     int64_t line;         /* the one being read, from 1 */
-    struct buf in;        /* read, not yet taken */
-    struct buf rows;      /* taken, not yet sent */
-    struct buf requests;  /* the same of lines for enqueue_many() */
-    int64_t request_line; /* the first of them */
-    /* Since a line needed it: all others, too, to keep their order; or from the first on, where a
-     * queue may be full, or for a batch. */
+    struct buf in;        /* read, not parsed yet */
+    struct buf rows;      /* parsed, not sent yet */
+    struct buf requests;  /* likewise, for enqueue_many() */
+    int64_t request_line; /* the first line in `requests` */
+    /* Lines are sent with enqueue_many() instead of COPY: since the first line that needs it, so
+     * that they keep their order; from the first line on if a queue may be full, or for a batch. */
     bool is_request;
     bool is_copying;
-    const char *batch; /* that they are added to; NULL: none */
-    int64_t bytes;     /* of the lines taken */
+    const char *batch; /* the batch to which they are added; NULL: none */
+    int64_t bytes;     /* of the lines parsed */
     struct progress progress;
     struct served served;
     bool is_strict;
-    bool is_dry; /* only try it */
+    bool is_dry; /* try it without effect */
     struct admin *admin;
-    struct admin *side; /* while the first one copies */
+    struct admin *side; /* a second session, used while the first one copies */
 };
 
-/* The next line without its newline; len of buf_at(&f->in). NOT_FOUND at the end. */
+/* Finds the next line: *ret_len bytes of buf_at(&f->in), without its newline. NOT_FOUND at the
+ * end. */
 static enum status next_line(struct file_job *f, size_t *ret_len, struct err *err)
 {
     size_t searched = 0;
@@ -69,7 +70,7 @@ static enum status next_line(struct file_job *f, size_t *ret_len, struct err *er
         }
         if (n == 0) {
             *ret_len = searched;
-            return searched > 0 ? STATUS_OK : STATUS_NOT_FOUND; /* the last without a newline */
+            return searched > 0 ? STATUS_OK : STATUS_NOT_FOUND; /* an unterminated last line */
         }
         buf_grew(&f->in, n > 0 ? (size_t)n : 0);
     }
@@ -84,7 +85,8 @@ static enum status send_rows(struct file_job *f, struct err *err)
     return st;
 }
 
-/* The row of COPY that begins there: kind, args, queue, parted by tabs. */
+/* Notes the kind and queue of the row of COPY that begins there: kind, args, queue, separated by
+ * tabs. */
 static void note_kind(struct file_job *f, size_t row)
 {
     const char *kind = buf_at(&f->rows) + row;
@@ -94,7 +96,7 @@ static void note_kind(struct file_job *f, size_t row)
     served_note(&f->served, queue, strcspn(queue, "\t"), kind, kind_len);
 }
 
-/* "jobs[3].queue: …" is about the fourth of the lines. */
+/* Replaces the place by the line: "jobs[3].queue: …" refers to the fourth line of the request. */
 static enum status name_line(const struct file_job *f, enum status st, const struct err *why,
                              struct err *err)
 {
@@ -131,7 +133,8 @@ static enum status send_requests(struct file_job *f, struct err *err)
     return STATUS_OK;
 }
 
-/* The first line that no row can hold: the rows before it are stored, and it comes next. */
+/* Ends the COPY at the first line that cannot be a row. The rows before it are stored, and it comes
+ * after them. */
 static enum status leave_copy(struct file_job *f, struct err *err)
 {
     enum status st = send_rows(f, err);
@@ -213,7 +216,7 @@ static enum status start_copy(struct file_job *f, struct err *err)
     return st;
 }
 
-/* The whole file is one transaction: a bad line N leaves nothing behind. */
+/* The whole file is one transaction: a bad line leaves nothing behind. */
 static enum status copy_file(struct file_job *f, struct err *err)
 {
     enum status st = verb_now(f->admin, &f->now_us, err);
@@ -273,7 +276,7 @@ static enum status print_count(const struct ctl *ctl, int64_t jobs, bool is_dry,
     return PRINT_RECORD(ctl, "jobs", columns, values, err);
 }
 
-/* Of a file: each of its lines has what options say of one job. */
+/* Refuses options that describe a job: in a file, each line describes its own job. */
 static enum status check_options(const struct ctl_args *args, struct err *err)
 {
     static const char *const taken[] = {"file", "batch", "dry-run", "quiet", "strict"};

@@ -33,7 +33,7 @@ static enum status check_served(const struct ctl_args *args, struct admin *a, st
     return served_check(&served, a, ctl_value(args, "strict") != NULL, err);
 }
 
-/* Which of the two statements; the keys themselves are checked by the server, which names them. */
+/* Chooses one of the two statements. The server checks the keys themselves, and names them. */
 static const struct verb *choose_verb(const struct ctl_args *args, struct err *err)
 {
     bool is_unique = ctl_value(args, "unique") != NULL || ctl_value(args, "unique-by") != NULL;

@@ -6,7 +6,7 @@
 
 #include "ctl/core/ctl.h"
 
-/* Makes the job and prints its id. INVALID names the option. */
+/* Creates the job and prints its id. INVALID names the option. */
 enum status enqueue_one(struct ctl *ctl, const struct ctl_args *args, struct err *err) MUST_USE;
 
 #endif

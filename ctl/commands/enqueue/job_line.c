@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <time.h>
 
-/* The columns of sql/queries/admin_copy.sql, in their order; `delay` and `scheduled_at` are other
- * ways to say `at`; those behind them only the function enqueue_many() takes. */
+/* The columns of sql/queries/admin_copy.sql, in their order. `delay` and `scheduled_at` are other
+ * forms of `at`. Only the function enqueue_many() accepts those after them. */
 #define KEY_MAP(X)                    \
     X(KIND, "kind")                   \
     X(ARGS, "args")                   \
@@ -65,7 +65,7 @@ struct span {
     size_t len;
 };
 
-/* ---- where each value stands in the line ---- */
+/* ---- positions of the values in the line ---- */
 
 static const char *skip_space(const char *p)
 {
@@ -80,7 +80,7 @@ static const char *skip_string(const char *p)
     return p + 1;
 }
 
-/* The end of the value at p. The line was parsed already, so it is well-formed. */
+/* Returns the end of the value at p. The line has been parsed already, so it is well-formed. */
 static const char *skip_value(const char *p)
 {
     int depth = 0;
@@ -247,7 +247,7 @@ static enum status put_scheduled_at(const json_t *job, const struct span *values
     return put_unix_us(now_us + delay_us, out, err);
 }
 
-/* An interval of PostgreSQL. */
+/* Appends an interval of PostgreSQL. */
 static enum status put_interval(const json_t *job, enum key key, const struct span *v,
                                 struct buf *out, struct err *err)
 {
@@ -271,7 +271,8 @@ static enum status put_interval(const json_t *job, enum key key, const struct sp
     return buf_printf(out, err, "%lld microseconds", (long long)us);
 }
 
-/* An array literal of PostgreSQL: {"a","b"}, escaped once for the array and once for COPY. */
+/* Appends an array literal of PostgreSQL: {"a","b"}, escaped once for the array and once for
+ * COPY. */
 static enum status put_tags(const json_t *job, const struct span *v, struct buf *out,
                             struct err *err)
 {
@@ -430,7 +431,7 @@ static enum status check_type(const json_t *job, enum key key, struct err *err)
                : wrong_type(key, "a text", err);
 }
 
-/* Texts that this makes need no escapes. */
+/* The texts that this function makes itself need no escapes. */
 static enum status put_value(const json_t *job, enum key key, const struct span *values,
                              int64_t now_us, struct buf *out, struct err *err)
 {
@@ -522,7 +523,8 @@ enum status job_line_put(const char *line, size_t len, int64_t now_us, bool *is_
     return *is_request ? put_request(job, values, now_us, request, err) : STATUS_OK;
 }
 
-/* "… new row for relation "job" violates check constraint "RULE" (FIELD: WHAT IS ALLOWED)" */
+/* Rewrites "… new row for relation "job" violates check constraint "RULE" (FIELD: WHAT IS
+ * ALLOWED)". */
 void job_line_name_refusal(struct err *err)
 {
     char *said = strstr(err->msg, "new row for relation \"job\"");

@@ -18,7 +18,7 @@ void served_note(struct served *s, const char *queue, size_t queue_len, const ch
                  size_t kind_len)
 {
     assert(queue_len < sizeof s->pairs[0].queue && kind_len < sizeof s->pairs[0].kind);
-    for (size_t i = s->count; i > 0; i--) { /* mostly the last one again */
+    for (size_t i = s->count; i > 0; i--) { /* usually the same as the last one */
         if (is_same(s->pairs[i - 1].kind, kind, kind_len) &&
             is_same(s->pairs[i - 1].queue, queue, queue_len)) {
             return;
@@ -42,7 +42,7 @@ enum status served_check(const struct served *s, struct admin *a, bool is_strict
     if (s->count == 0) {
         return STATUS_OK;
     }
-    for (size_t i = 0; i < s->count; i++) { /* no name has what an array's literal must escape */
+    for (size_t i = 0; i < s->count; i++) { /* names need no escapes in an array literal */
         text_put(&queues, "%s%s", i == 0 ? "{" : ",", s->pairs[i].queue);
         text_put(&kinds, "%s%s", i == 0 ? "{" : ",", s->pairs[i].kind);
     }

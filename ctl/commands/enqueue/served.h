@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs that nobody will run as things are: of which queues and kinds, and what to say of them
- * before they are stored. */
+ * Warns of jobs that no worker would run at present: collects their queues and kinds, and checks
+ * them before the jobs are stored. */
 #ifndef CLAIMD_CTL_SERVED_H
 #define CLAIMD_CTL_SERVED_H
 
@@ -17,15 +17,15 @@ struct served {
         char kind[65];
     } pairs[SERVED_MAX];
     size_t count;
-    size_t left_out; /* further ones, not looked at */
+    size_t left_out; /* further pairs, which are not checked */
 };
 
-/* Notes a pair once. Names of the right form only. */
+/* Notes a pair once. The names must be valid. */
 void served_note(struct served *s, const char *queue, size_t queue_len, const char *kind,
                  size_t kind_len);
 
-/* Warns on standard error of each pair that no live worker serves. CONFLICT where `is_strict`: the
- * first of them. */
+/* Warns on standard error of each pair that no live worker serves. If `is_strict`, returns CONFLICT
+ * for the first of them instead. */
 enum status served_check(const struct served *s, struct admin *a, bool is_strict,
                          struct err *err) MUST_USE;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl handler new: a project with a handler, whole or not at all. It is made beside its place,
- * and moved there at the end. */
+ * claimctl handler new: makes a project with a handler, completely or not at all. It is made beside
+ * its final place, and moved there at the end. */
 #include "base/build.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -19,18 +19,18 @@
 
 #define TEXT_MAX ((size_t)1 << 20)
 
-/* What is filled in. */
+/* The values to fill in. */
 struct project {
     const char *language;
     const char *name;
     char dir[PATH_MAX];     /* absolute */
-    char quoted[PATH_MAX];  /* the same, as it is between the quotes of a JSON text */
-    char file[PATH_MAX];    /* for claimd-handler-test */
-    char unready[PATH_MAX]; /* where it is made; "" = nowhere */
-    struct text files;      /* a JSON list */
+    char quoted[PATH_MAX];  /* the same, escaped as the inside of a JSON string */
+    char file[PATH_MAX];    /* argument for claimd-handler-test */
+    char unready[PATH_MAX]; /* where it is being made; "" = nowhere */
+    struct text files;      /* a list in JSON */
 };
 
-/* ---- what is wanted ---- */
+/* ---- the request ---- */
 
 static bool is_first(const struct handler_template *t)
 {
@@ -57,7 +57,8 @@ static enum status find_language(const char *language, struct err *err)
                     known);
 }
 
-/* A path with { could be taken for a job's arg in a command. */
+/* Finds the folder. Refuses a path with {, which could be taken for an arg of a job in a
+ * command. */
 static enum status find_dir(struct project *p, struct err *err)
 {
     char cwd[PATH_MAX];
@@ -102,7 +103,8 @@ static enum status plan(struct project *p, const struct ctl_args *args, struct e
 
 /* ---- its files ---- */
 
-/* The value of "@NAME@" at the text's begin, and its length there; NULL: none begins here. */
+/* Returns the value of the "@NAME@" that the text begins with, and its length there; NULL: it
+ * begins with none. */
 static const char *value_at(const struct project *p, const char *text, size_t *ret_len)
 {
     const struct {
@@ -136,7 +138,7 @@ static void fill_in(const struct project *p, const char *text, struct text *out)
     }
 }
 
-/* "handlers/NAME.json" with the name, and the folder before it. */
+/* Replaces NAME in "handlers/NAME.json", and puts the folder before it. */
 static void path_of(const struct project *p, const char *path, char ret[PATH_MAX])
 {
     const char *name = strstr(path, "NAME");
@@ -215,7 +217,8 @@ static enum status make_files(struct project *p, struct err *err)
 
 /* ---- the project ---- */
 
-/* Some file systems know no RENAME_NOREPLACE: there only an empty folder could be replaced. */
+/* Some file systems do not support RENAME_NOREPLACE; rename() there could replace only an empty
+ * folder. */
 static enum status move(struct project *p, struct err *err)
 {
     int rc = renameat2(AT_FDCWD, p->unready, AT_FDCWD, p->name, RENAME_NOREPLACE);

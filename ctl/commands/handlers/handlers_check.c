@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl handlers check: what the runner of a worker would say of handler files, all of it at
- * once, and nothing is started. */
+ * claimctl handlers check: reports what the runner of a worker would report about handler files,
+ * all of it at once, without starting anything. */
 #include "base/parse.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/table_text.h"
@@ -21,13 +21,13 @@ static const struct table_column finding_columns[] = {
 
 struct check {
     struct plugin_owners owners;
-    /* Those that were read, for their names; what they say is in `files`. */
+    /* The files that were read; used for their names, since their contents are in `files`. */
     struct claimd_plugin plugins[PLUGINS_MAX];
     struct handler_file files[PLUGINS_MAX];
     size_t count;
     struct handler_mistakes mistakes;
-    char file[PATH_MAX];   /* the present one, as it is shown */
-    char folder[PATH_MAX]; /* the last one that was found wrong */
+    char file[PATH_MAX];   /* the present file, as it is displayed */
+    char folder[PATH_MAX]; /* the last folder found wrong */
     struct table handlers;
     struct table findings;
     bool is_wrong;
@@ -59,7 +59,7 @@ static void set_file(struct check *c, const char *folder, const char *file)
     (void)utf8_clean(path, strlen(path), c->file, sizeof c->file);
 }
 
-/* ---- a file that could be read ---- */
+/* ---- a readable file ---- */
 
 static const char *next_arg(const char *text, const char **ret_at, size_t *ret_size)
 {
@@ -87,8 +87,8 @@ static bool has(const json_t *list, const char *text, size_t len)
     return false;
 }
 
-/* The args that are filled in, each once. One that is not filled in, since the program serves, is
- * warned of, but for a shell's ${name}. */
+/* Lists the args that are filled in, each once. Warns of an arg that is not filled in because the
+ * program serves, unless it looks like a shell's ${name}. */
 static json_t *list_args(struct check *c, const struct handler_file *h)
 {
     json_t *args = json_array();
@@ -131,7 +131,7 @@ static void add_handler(struct check *c, const struct handler_file *h)
     }
 }
 
-/* Files with mistakes have their names, too. */
+/* Keeps the names of the file, even if it has mistakes. */
 static void keep(struct check *c, const struct handler_file *h)
 {
     c->plugins[c->count] = (struct claimd_plugin){.name = c->files[c->count].name};
@@ -149,7 +149,7 @@ static void read_file(struct check *c, int directory, const char *name)
         find(c, "error", err.msg);
         return;
     }
-    struct handler_file over; /* one more than a worker takes */
+    struct handler_file over; /* one more than a worker loads */
     struct handler_file *h = c->count < PLUGINS_MAX ? &c->files[c->count] : &over;
     enum status st = handler_file_read(fd, name, &c->owners, &c->mistakes, h, &err);
     enum status names = handler_file_check_names(h, c->plugins, c->count, &err);
@@ -231,7 +231,7 @@ static void check_folder(struct check *c, const char *folder)
     free(entries);
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static void put_list(FILE *out, const char *before, const char *json)
 {
@@ -273,10 +273,10 @@ static enum status print(const struct check *c, const struct ctl *ctl, struct er
     } else {
         print_lines(c, ctl->out);
     }
-    return c->is_wrong ? STATUS_INVALID : STATUS_OK; /* what is wrong was said */
+    return c->is_wrong ? STATUS_INVALID : STATUS_OK; /* the findings have been printed */
 }
 
-/* ---- */
+/* ---- the command ---- */
 
 static enum status read_owners(const struct ctl *ctl, struct plugin_owners *ret, struct err *err)
 {

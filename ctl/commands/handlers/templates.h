@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of the projects that `claimctl handler new` makes: those in sdk/templates, and of the
- * SDK. */
+ * The files of the projects that `claimctl handler new` makes: those in sdk/templates, and files of
+ * the SDK. */
 #ifndef CLAIMD_CTL_HANDLERS_TEMPLATES_H
 #define CLAIMD_CTL_HANDLERS_TEMPLATES_H
 
-/* NAME in a path, and @NAME@, @DIR@, @FILE@ and @VERSION@ in a text, are filled in. A text that
- * begins with #! may be executed. */
+/* NAME in a path is replaced, and @NAME@, @DIR@, @FILE@ and @VERSION@ in a text. A text that begins
+ * with #! becomes executable. */
 struct handler_template {
     const char *language;
     const char *path;
     const char *text;
 };
 
-/* By language; a NULL ends them. */
+/* Sorted by language; ends with a NULL. */
 extern const struct handler_template handler_templates[];
 
 #endif

@@ -6,7 +6,7 @@
 bool act_is_end(const struct err *why)
 {
     if (why->status == STATUS_TIMEOUT) {
-        return why->code[0] == '\0'; /* else a lock's, of one job */
+        return why->code[0] == '\0'; /* with a code, it is the lock_timeout of one job */
     }
     if (why->status == STATUS_INTERNAL) {
         return strcmp(why->code, "40P01") != 0; /* a deadlock */

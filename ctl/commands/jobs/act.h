@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is done to jobs: to those named by id, or to all that a filter chooses. Each job for itself:
- * one that is refused keeps none of the others. */
+ * Acts on jobs, which are named by id or chosen by a filter. Each job is independent: if one is
+ * refused, the others are still done. */
 #ifndef CLAIMD_CTL_ACT_H
 #define CLAIMD_CTL_ACT_H
 
@@ -11,22 +11,22 @@
 
 struct act {
     const char *past; /* "cancelled" */
-    /* $1 = id; gives the state, NULL = no such job. */
+    /* $1 = id; returns the state, NULL = no such job. */
     const struct pg_statement *one;
-    /* $1 = ids; refused as a whole when one of them is. */
+    /* $1 = ids; refused as a whole if one of them is refused. */
     const struct pg_statement *many;
-    const char *parameters[ACT_PARAMETERS_MAX]; /* from $2 on, of both */
-    const struct verb_call *first; /* before the matches are worked on; NULL = nothing */
-    const char *states;            /* that are meant without --state */
+    const char *parameters[ACT_PARAMETERS_MAX]; /* from $2 on, for both statements */
+    const struct verb_call *first; /* runs before the matches are worked on; NULL = nothing */
+    const char *states;            /* the states that are meant without --state */
     const char *allowed;           /* all that --state may name */
-    const char *which;             /* those in a word: "open" */
+    const char *which;             /* those in one word: "open" */
 };
 
-/* The parameters of its statements: `first` as $1, then its own. */
+/* Builds the parameters of its statements: `first` as $1, then its own. */
 void act_parameters(const struct act *act, const char *first,
                     const char *ret_params[1 + ACT_PARAMETERS_MAX]);
 
-/* By the ids in args->words, else by the filter. */
+/* Acts on the ids in args->words; if there are none, on the jobs that the filter chooses. */
 enum status act_run(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
                     struct err *err) MUST_USE;
 
@@ -35,10 +35,11 @@ enum status act_on_ids(struct ctl *ctl, const struct ctl_args *args, const struc
 enum status act_on_matches(struct ctl *ctl, const struct ctl_args *args, const struct act *act,
                            struct err *err) MUST_USE;
 
-/* The connection is gone, or nothing is allowed: the other jobs are not even tried. */
+/* True if the connection is lost or the whole act is not permitted: then the other jobs are not
+ * even tried. */
 bool act_is_end(const struct err *why);
-/* Which of two refusals decides the exit code: what may be tried again, then what was not possible,
- * then what isn't there. */
+/* Returns the refusal that decides the exit code: one that may be retried, then one that was not
+ * possible, then a missing job. */
 enum status act_worse(enum status a, enum status b);
 
 #endif

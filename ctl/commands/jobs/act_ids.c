@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An act on jobs named by id: each in a transaction of its own, and all of them are told. */
+ * Acts on jobs named by id: each in a transaction of its own, and each is reported. */
 #include "ctl/commands/jobs/act.h"
 #include "ctl/commands/jobs/jobs.h"
 #include "ctl/core/table_text.h"
@@ -56,7 +56,7 @@ static enum status act_all(struct admin *a, const struct ctl_args *args, struct 
     return STATUS_OK;
 }
 
-/* The states as they are. */
+/* Reports the present states, and changes nothing. */
 static enum status look_at_one(struct admin *a, const char *id, struct acting *c, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An act on all jobs that a filter chooses. First their ids are gathered, then they are asked for
- * in batches, the oldest first, each batch one transaction. A batch that is refused is halved until
- * the job that is to blame stands alone; if that is because its queue is full, the others of this
- * queue are not tried. What is done stays done: after an interruption the same command finds only
+ * Acts on all jobs that a filter chooses. First their ids are gathered; then they are changed in
+ * batches, the oldest first, each batch in one transaction. A batch that is refused is halved until
+ * the job that causes the refusal is alone. If the cause is a full queue, the other jobs of this
+ * queue are not tried. Completed batches stay: after an interruption, the same command finds only
  * the rest. */
 #include "base/clock.h"
 #include "base/parse.h"
@@ -18,8 +18,8 @@
 #include <signal.h>
 
 #define BATCH_MAX 1000
-#define CHUNK 10000        /* rows read at a time, and what --dry-run shows as JSON */
-#define SHOWN_AS_TEXT 20   /* of --dry-run */
+#define CHUNK 10000        /* rows read at a time; also what --dry-run shows as JSON */
+#define SHOWN_AS_TEXT 20   /* by --dry-run */
 #define FAILURES_SHOWN 100 /* the others are counted */
 
 struct bulk {
@@ -33,10 +33,10 @@ struct bulk {
     int64_t done;
     int64_t failed;
     enum status worst;
-    struct err last;       /* a failure of one job, or what ended it all */
+    struct err last;       /* a failure of one job, or the one that ended everything */
     bool is_interrupted;   /* by a signal */
-    struct table shown;    /* some of those that match */
-    struct table failures; /* some of those that were refused */
+    struct table shown;    /* some of the matching jobs */
+    struct table failures; /* some of the refused jobs */
     struct progress progress;
 };
 
@@ -53,7 +53,7 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* While it gathers and acts, a signal waits until a batch is over. */
+/* While ids are gathered and batches run, signals are blocked until the present batch is over. */
 static void hold_signals(bool is_held)
 {
     sigset_t set;
@@ -70,9 +70,10 @@ static bool is_signalled(void)
     return sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1;
 }
 
-/* ---- which ---- */
+/* ---- choosing ---- */
 
-/* The names of states have no commas, and none of them is a part of another. */
+/* Finds a state in a list by strstr(): names of states have no commas, and none is a part of
+ * another. */
 static enum status check_states(const struct bulk *b, struct err *err)
 {
     for (size_t i = 0; i < b->args->given_count; i++) {
@@ -132,7 +133,7 @@ static enum status gather(struct bulk *b, struct err *err)
         int64_t left = b->limit - count_of(b);
         bool is_first = count_of(b) == 0;
         w->limit = left < CHUNK ? left : CHUNK;
-        st = walk_on(w, US_PER_S, err); /* then looks whether somebody has had enough */
+        st = walk_on(w, US_PER_S, err); /* then checks for a signal */
         struct table found = walk_take(w);
         if (st == STATUS_OK) {
             st = keep_ids(b, &found, err);
@@ -157,9 +158,9 @@ static enum status agree(const struct bulk *b)
     return ctl_agree(b->ctl, b->args, question);
 }
 
-/* ---- doing ---- */
+/* ---- acting ---- */
 
-/* Those for which there is no room are left out; nothing is put when that is all. */
+/* Appends the ids except jobs of full queues; appends nothing if none is left. */
 static enum status put_ids(const struct bulk *b, int64_t from, int64_t count, struct text *out,
                            struct err *err)
 {
@@ -199,7 +200,7 @@ static enum status note_failure(struct bulk *b, int64_t id, const struct err *wh
                                                   : STATUS_OK;
 }
 
-/* A batch was done, but for those that it left out. */
+/* Counts a batch as done, except the jobs that it left out, which have failed. */
 static enum status note_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)
 {
     enum status st = STATUS_OK;
@@ -211,7 +212,8 @@ static enum status note_batch(struct bulk *b, int64_t from, int64_t count, struc
     return st;
 }
 
-/* *size: of the next batch. A failure that is not of one job ends it. */
+/* Runs the next batch; *size is the size to try next. A failure that does not concern a single job
+ * ends everything. */
 static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
 {
     struct err why = {0};
@@ -243,11 +245,12 @@ static enum status do_first(struct bulk *b, struct err *err)
     return b->act->first == NULL ? STATUS_OK : verb_run(b->act->first, b->admin, &answer, err);
 }
 
-/* Of all jobs that matched. */
+/* Acts on all jobs that matched. */
 static enum status do_all(struct bulk *b, struct err *err)
 {
     int64_t size = BATCH_MAX;
-    /* So that the lock of one job's row soon leaves the others of its batch alone. */
+    /* Ends the wait for the lock of one row soon, so that the other jobs of its batch are not held
+     * up. */
     enum status st = admin_exec(b->admin, "SET lock_timeout = '200ms'", err);
     progress_start(&b->progress, b->act->past, count_of(b), ctl_value(b->args, "quiet") != NULL);
     while (st == STATUS_OK && b->done + b->failed < count_of(b)) {
@@ -262,7 +265,7 @@ static enum status do_all(struct bulk *b, struct err *err)
     return st;
 }
 
-/* ---- saying ---- */
+/* ---- output ---- */
 
 static enum status say(struct bulk *b, struct table *rows, bool is_dry_run, struct err *err)
 {
@@ -287,7 +290,7 @@ static enum status say(struct bulk *b, struct table *rows, bool is_dry_run, stru
 
 static enum status say_matches(struct bulk *b, struct err *err)
 {
-    struct table shown = b->shown; /* borrowed, perhaps shorter */
+    struct table shown = b->shown; /* borrows the cells; perhaps shorter */
     bool is_short = !b->ctl->is_json && shown.row_count > SHOWN_AS_TEXT;
     shown.name = "jobs";
     shown.row_count = is_short ? SHOWN_AS_TEXT : shown.row_count;
@@ -360,7 +363,7 @@ static enum status find(struct bulk *b, struct err *err)
     if (b->is_interrupted) {
         st = err_fail(err, STATUS_INTERNAL, "interrupted: nothing was done");
     }
-    hold_signals(st != STATUS_OK); /* a signal that came ends us while it asks */
+    hold_signals(st != STATUS_OK); /* while it asks, a pending signal may end the program */
     return st;
 }
 

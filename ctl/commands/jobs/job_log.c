@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/parse.h"
 
-#define THERE_MAX 2000 /* bytes of what is named */
+#define THERE_MAX 2000 /* bytes of the list of existing logs */
 
 static bool is_all(const struct job_log *wanted)
 {
@@ -65,7 +65,7 @@ static enum status print_one(const struct table *attempts, size_t row, FILE *out
     return table_print(&log, false, out, err);
 }
 
-/* Of the generation that was asked for, if it has any. */
+/* Lists the attempts that have logs, of the requested generation if one was given. */
 static enum status put_what_is_there(const struct job_log *wanted, const struct table *attempts,
                                      struct buf *out, struct err *err)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What attempts of a job said at their end; a table has no room for that. */
+ * The logs that attempts of a job left at their end. They do not fit into a table. */
 #ifndef CLAIMD_CTL_JOB_LOG_H
 #define CLAIMD_CTL_JOB_LOG_H
 
 #include "ctl/core/table_text.h"
 
-/* Which of them: as options say it. */
+/* The logs to print, as the options say. */
 struct job_log {
-    const char *attempt;    /* NULL: the last that has a log; "all" */
+    const char *attempt;    /* NULL: the last one that has a log; or "all" */
     const char *generation; /* NULL: any */
 };
 
-/* INVALID: no such number. */
+/* INVALID: not a valid number. */
 enum status job_log_check(const struct job_log *wanted, struct err *err) MUST_USE;
 
-/* `attempts`: in their order, with columns of these names: attempt, generation, log_tail. NOT_FOUND
- * names what there is; where nothing was asked for, nothing need be there. */
+/* Prints the logs. `attempts` has its rows in order, and columns named attempt, generation and
+ * log_tail. NOT_FOUND lists the logs that exist; without options, it is not an error if there are
+ * none. */
 enum status job_log_print(const struct job_log *wanted, const struct table *attempts, FILE *out,
                           struct err *err) MUST_USE;
 

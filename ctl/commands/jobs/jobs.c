@@ -18,7 +18,7 @@ enum status jobs_check_id(const char *text, struct err *err)
     return st;
 }
 
-/* A text of a megabyte would scroll all else away. */
+/* A value of a megabyte would scroll everything else away. */
 static enum status shorten(char **cell, struct err *err)
 {
     size_t len = *cell == NULL ? 0 : strlen(*cell);
@@ -27,7 +27,7 @@ static enum status shorten(char **cell, struct err *err)
     if (len <= VALUE_SHOWN_MAX) {
         return STATUS_OK;
     }
-    while (((unsigned char)(*cell)[keep] & 0xc0) == 0x80) { /* inside of a character */
+    while (((unsigned char)(*cell)[keep] & 0xc0) == 0x80) { /* inside a character */
         keep--;
     }
     if (asprintf(&shorter, "%.*s… (%zu bytes, cut here; --full shows all)", (int)keep, *cell, len) <
@@ -64,7 +64,7 @@ static enum status fail_absent(struct admin *a, const char *id, struct err *err)
                             : "not found");
 }
 
-/* The tables of VERB_JOB_SHOW that are worked on. */
+/* Indexes of tables of VERB_JOB_SHOW. */
 enum { JOB = 0, ATTEMPTS = 3, EDITS = 4 };
 
 static enum status print_job(struct ctl *ctl, struct answer *answer, bool is_full,

@@ -4,7 +4,7 @@
 
 #include "ctl/core/ctl.h"
 
-/* INVALID: no id of a job. */
+/* INVALID: not an id of a job. */
 enum status jobs_check_id(const char *text, struct err *err) MUST_USE;
 
 #endif

@@ -19,7 +19,7 @@ enum status jobs_cancel(struct ctl *ctl, const struct ctl_args *args, struct err
     return act_run(ctl, args, &act, err);
 }
 
-/* As if the command's word were the value of that option of jobs cancel. */
+/* Cancels as `jobs cancel` does, with the word of the command as the value of that option. */
 static enum status cancel_of(struct ctl *ctl, const struct ctl_args *args, const char *option,
                              const struct act *act, struct err *err)
 {
@@ -34,7 +34,7 @@ static enum status cancel_of(struct ctl *ctl, const struct ctl_args *args, const
     return act_on_matches(ctl, &chosen, act, err);
 }
 
-/* What doesn't run. */
+/* Cancels the jobs that are not running. */
 enum status queues_clear(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     const struct act act = {.past = "cancelled",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl jobs edit: of one job, or of all that options choose. */
+ * claimctl jobs edit: edits one job, or all that the options choose. */
 #include "ctl/commands/jobs/act.h"
 #include "ctl/commands/jobs/jobs.h"
 #include "ctl/core/table_text.h"
@@ -9,12 +9,13 @@
 #include "ctl/options/job_check.h"
 #include "model/job.h"
 
-/* Options of new values whose shorter names choose jobs where no id does. */
+/* Options for new values. With an id, their shorter names mean the same; without one, the shorter
+ * names choose jobs. */
 #define NEW_QUEUE "set-queue"
 #define NEW_TAG "set-tag"
 #define NEW_METADATA "set-metadata"
 
-/* What is passed on as it is. */
+/* Options that are passed on unchanged. */
 static const char *const plain[] = {"exclusive", "share", "second", "apply"};
 
 static enum status check_metadata(const char *json, size_t len, struct err *err)
@@ -23,7 +24,7 @@ static enum status check_metadata(const char *json, size_t len, struct err *err)
     return is_none ? STATUS_OK : job_metadata_check(json, len, err);
 }
 
-/* An empty text alone: none. */
+/* A single empty text means no tags. */
 static const char *read_tags(struct given *g)
 {
     size_t count = 0;
@@ -40,7 +41,7 @@ static const char *read_tags(struct given *g)
     return empty_count > 0 ? "{}" : given_array(g, NEW_TAG, false);
 }
 
-/* An empty text: none of its own, as of keys; it never expires. */
+/* An empty text removes the value: the job has no key of its own, or never expires. */
 static bool is_empty(const struct ctl_args *args, const char *name)
 {
     const char *text = ctl_value(args, name);
@@ -81,7 +82,7 @@ static void check_words(const struct ctl_args *args, struct err *err)
     }
 }
 
-/* What needs no server. */
+/* Reads and checks everything that needs no server. */
 static enum status read_edit(struct given *g, struct verb_call *call, struct err *err)
 {
     check_words(g->args, err);
@@ -108,7 +109,7 @@ static enum status read_edit(struct given *g, struct verb_call *call, struct err
     return err->status;
 }
 
-/* ---- doing ---- */
+/* ---- one job ---- */
 
 static enum status edit_one(struct ctl *ctl, const struct ctl_args *args, struct verb_call *call,
                             struct err *err)
@@ -154,7 +155,7 @@ static enum status do_edit(struct ctl *ctl, const struct ctl_args *args, struct 
                                               : edit_one(ctl, args, call, err);
 }
 
-/* ---- which, and what ---- */
+/* ---- all matching jobs ---- */
 
 static enum status check_choice(const struct ctl_args *args, struct err *err)
 {
@@ -176,7 +177,7 @@ static enum status check_choice(const struct ctl_args *args, struct err *err)
     return STATUS_OK;
 }
 
-/* With an id, which leaves nothing to choose, these are the new values as well. */
+/* With an id there is nothing to choose, so these options are the new values as well. */
 static enum status name_values(struct ctl_args *values, struct err *err)
 {
     static const char *const both[][2] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl jobs list`: what is rare is looked for as long as SEARCH_US allows, and then the way on
- * is told. */
+ * `claimctl jobs list`: searches for rare jobs for at most SEARCH_US, and then prints how to
+ * continue the search. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "ctl/commands/jobs/jobs.h"
@@ -18,7 +18,7 @@ struct listing {
     struct walk walk;
 };
 
-/* ---- saying ---- */
+/* ---- output ---- */
 
 static void put_word(FILE *out, const char *word)
 {
@@ -36,7 +36,7 @@ static void put_word(FILE *out, const char *word)
     (void)fputc('\'', out);
 }
 
-/* The same command, from where this one ended. */
+/* Prints the same command, to continue from where this one ended. */
 static void say_next(const struct listing *l)
 {
     FILE *out = stderr;
@@ -84,14 +84,14 @@ static enum status print_listing(struct listing *l, struct err *err)
 
 /* ---- the command ---- */
 
-/* The option's number, if it was given. */
+/* Reads the number of the option, if it was given. */
 static void read_number(struct given *g, const char *name, int64_t max, int64_t *ret)
 {
     const char *text = given_number(g, name, 1, max);
     *ret = text != NULL ? strtoll(text, NULL, 10) : *ret;
 }
 
-/* What needs no server comes first: a wrong option is told without one. */
+/* Checks first what needs no server, so that a wrong option is reported without one. */
 static enum status check_options(struct listing *l, int64_t *ret_after, struct err *err)
 {
     struct walk *w = &l->walk;

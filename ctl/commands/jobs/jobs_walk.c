@@ -47,7 +47,7 @@ static enum status choose_columns(struct walk *w, const char *list, struct err *
                             "--columns: unknown column '%.*s'; see claimctl jobs list --help",
                             (int)(len < 40 ? len : 40), at);
         }
-        struct table_column column = {found->name, found->type & ~CELL_WIDE}; /* it was asked for */
+        struct table_column column = {found->name, found->type & ~CELL_WIDE}; /* never left out */
         enum status st = add_column(w, column, err);
         if (st != STATUS_OK) {
             return st;
@@ -71,7 +71,7 @@ enum status walk_columns(struct walk *w, const char *list, struct err *err)
     return text_end(&w->wanted, err);
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static enum status take_rows(struct walk *w, const struct admin_rows *rows, struct err *err)
 {

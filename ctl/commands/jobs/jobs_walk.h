@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks for jobs that a filter chooses: walks the ids from the newest down, range by range. A range
- * grows while it is quickly read, so that tables of any size are looked at in bounded steps. */
+ * Searches for jobs that a filter chooses: walks the ids from the newest down, range by range.
+ * Ranges grow while they are read quickly, so that tables of any size are searched in steps of
+ * bounded time. */
 #ifndef CLAIMD_CTL_JOBS_WALK_H
 #define CLAIMD_CTL_JOBS_WALK_H
 
@@ -10,15 +11,15 @@
 #include "ctl/options/filter.h"
 
 struct walk {
-    struct admin *admin; /* the caller's */
+    struct admin *admin; /* owned by the caller */
     struct filter filter;
     struct table_column columns[TABLE_COLUMNS_MAX];
-    struct text wanted; /* array literal of what is only read when asked for */
-    struct table table; /* what was found */
-    int64_t limit;      /* the caller's: of the table's rows */
-    int64_t next;       /* the highest id not looked at yet; 0 = all were */
+    struct text wanted; /* array literal of the columns that are read only on request */
+    struct table table; /* the jobs found so far */
+    int64_t limit;      /* set by the caller: the most rows in `table` */
+    int64_t next;       /* the highest id not searched yet; 0 = none is left */
     int64_t last_id;    /* of the last job found */
-    bool is_cut;        /* the time was over */
+    bool is_cut;        /* the time ran out */
 };
 
 #define WALK(an_admin, a_limit)                                                                \
@@ -28,18 +29,20 @@ struct walk {
     }
 void walk_release(struct walk *w);
 
-/* "id,kind"; NULL = the standard ones. INVALID: unknown, or twice. */
+/* Sets the columns: "id,kind"; NULL = the standard ones. INVALID: a column is unknown or named
+ * twice. */
 enum status walk_columns(struct walk *w, const char *list, struct err *err) MUST_USE;
 
-/* From below this id on; INT64_MAX = from the newest on. NOT_FOUND: the filter names a batch that
- * is not there. */
+/* Starts below this id; INT64_MAX = at the newest. NOT_FOUND: the filter names a batch that does
+ * not exist. */
 enum status walk_start(struct walk *w, int64_t after, struct err *err) MUST_USE;
 
-/* Adds to the table until it is full, all was looked at or `limit_us` are over (0 = no bound).
- * Blocks for that long. */
+/* Adds jobs to the table until it is full, all ids are searched, or `limit_us` have passed (0 = no
+ * bound). Blocks for that long. */
 enum status walk_on(struct walk *w, int64_t limit_us, struct err *err) MUST_USE;
 
-/* What was found becomes the caller's, who releases it; its columns are those of `w`. */
+/* Hands the jobs found so far to the caller, who releases the table; its columns stay those of
+ * `w`. */
 struct table walk_take(struct walk *w);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `claimctl jobs watch`: asks again and again for jobs that have not ended, and says each
- * change. */
+ * `claimctl jobs watch`: polls jobs that have not ended, and prints each change. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -14,7 +13,7 @@
 #include <jansson.h>
 
 #define FOLLOWED_MAX 1000
-#define SEARCH_US (10 * US_PER_S) /* for what matches */
+#define SEARCH_US (10 * US_PER_S) /* for matching jobs */
 #define EVERY_STANDARD_US (500 * US_PER_MS)
 #define LIST_BYTES_MAX ((size_t)64 << 10)
 #define STATE_MAX 16
@@ -31,14 +30,14 @@ struct watch {
     struct admin *admin;
     struct followed jobs[FOLLOWED_MAX];
     size_t count;
-    size_t open; /* have not ended */
+    size_t open; /* jobs that have not ended */
     size_t discarded;
-    bool is_first; /* refresh: then a job that isn't there was never there */
+    bool is_first; /* first round: a job without a row never existed */
 };
 
 enum { ID, KIND, STATE, ATTEMPT, HOST, ERROR, AT };
 
-/* ---- which ---- */
+/* ---- choosing ---- */
 
 static enum status add_job(struct watch *w, const char *text, struct err *err)
 {
@@ -57,7 +56,7 @@ static enum status add_job(struct watch *w, const char *text, struct err *err)
     return STATUS_OK;
 }
 
-/* The newest that match, of the open ones unless states are asked for. */
+/* Finds the newest matching jobs; only open ones, unless states are given. */
 static enum status find(struct walk *walk, const struct ctl_args *args, struct err *err)
 {
     int64_t now_us = 0;
@@ -124,7 +123,7 @@ static enum status say_json(FILE *out, const struct admin_rows *rows, int row, c
     return STATUS_OK;
 }
 
-/* The first line of an error; what a terminal might obey is not passed on. */
+/* Prints the first line of an error, without control characters, which a terminal might obey. */
 static void put_error(FILE *out, const char *error)
 {
     size_t len = strcspn(error, "\n");
@@ -176,7 +175,7 @@ static enum status take(struct watch *w, struct followed *job, const struct admi
     return st;
 }
 
-/* ---- once ---- */
+/* ---- one round ---- */
 
 static enum status ask(struct watch *w, struct admin_rows **ret, struct err *err)
 {
@@ -215,7 +214,8 @@ static enum status refresh(struct watch *w, struct err *err)
         if (row >= 0) {
             st = take(w, job, rows, row, err);
         } else if (!job->has_ended) {
-            /* Between its end and our read its day of the history was dropped; or it never was. */
+            /* The day of the history was dropped between the end of the job and this read, or the
+             * job never existed. */
             st = w->is_first
                      ? err_fail(err, STATUS_NOT_FOUND, "job %lld not found", (long long)job->id)
                      : STATUS_OK;

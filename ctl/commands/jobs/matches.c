@@ -33,7 +33,7 @@ static struct match_queue *queue_at(const struct matches *m, size_t place)
     return (struct match_queue *)(void *)buf_at(&m->queues) + place;
 }
 
-/* Jobs of one queue are often side by side. */
+/* Jobs of one queue are often next to each other. */
 static enum status place_of(struct matches *m, const char *queue, size_t *ret, struct err *err)
 {
     struct match_queue new = {0};

@@ -9,18 +9,18 @@
 #include <stdbool.h>
 
 #define MATCHES_MAX 10000000
-#define MATCH_QUEUES_MAX 1000 /* that are told apart; the jobs of others are all asked for */
+#define MATCH_QUEUES_MAX 1000 /* tracked queues; jobs of further queues are always tried */
 
 struct matches {
     struct buf ids;    /* int64_t, in the order in which they were added: the newest first */
-    struct buf places; /* of each its queue's place in `queues`, or that bound */
+    struct buf places; /* per job, the index of its queue in `queues`, or MATCH_QUEUES_MAX */
     struct buf queues; /* struct match_queue */
-    size_t last;       /* the place that was looked up last */
+    size_t last;       /* the index that was looked up last */
 };
 
 struct match_queue {
     char name[64 + 1];
-    struct err full; /* why it takes no more; OK: it does */
+    struct err full; /* why it is full; OK: it is not */
 };
 
 void matches_init(struct matches *m);
@@ -29,9 +29,9 @@ void matches_release(struct matches *m);
 int64_t matches_count(const struct matches *m);
 enum status matches_add(struct matches *m, int64_t id, const char *queue, struct err *err) MUST_USE;
 
-/* The index counts from the oldest. */
+/* Counts the index from the oldest job. */
 int64_t matches_id(const struct matches *m, int64_t index);
-/* Why there is no room for this job; NULL: nobody has said so. */
+/* Returns why there is no room for this job; NULL: its queue was not found full. */
 const struct err *matches_full(const struct matches *m, int64_t index);
 void matches_note_full(struct matches *m, int64_t index, const struct err *why);
 

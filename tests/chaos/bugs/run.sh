@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh BIN N [OPTION…]: lets the build in BIN run with seeded bug N under the faults that bring it out, with one seed after
-# the other, until the checker that is named for it reports it. Exit 0: it did, within 10 minutes; 1: it did not.
+# run.sh BIN N [OPTION…]: runs the build in BIN with seeded bug N under the faults that reveal it, with one seed
+# after the other, until the checker that is named for the bug reports it. Exit 0: reported within 10 minutes; 1:
+# not reported.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$1
@@ -16,7 +17,7 @@ row=$(grep "^$bug | " "$here/bugs.txt") || {
 expected=$(echo "$row" | cut -d'|' -f2)
 options=$(echo "$row" | cut -d'|' -f4)
 what=$(echo "$row" | cut -d'|' -f5-)
-# Of the faults, those that this kit has.
+# Keeps only the faults that this kit has.
 only=
 for fault in $(echo "$row" | cut -d'|' -f3 | tr ',' ' '); do
     if "$bin/claimd-chaos" --list | grep -q "^$fault "; then

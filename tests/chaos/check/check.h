@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimd-chaos-check: reads the folder of a run (docs/reliability.md) and judges it. Each checker
- * looks at the whole run and tells what it finds by violation(); none of them knows claimd's code.
- * A missing answer counts as unknown: it may or may not have happened, whichever is consistent. */
+ * looks at the whole run and reports its findings with violation(); none of them uses claimd's
+ * code. A missing answer counts as unknown: the request may or may not have taken effect, whichever
+ * is consistent. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -22,7 +23,7 @@ enum source { FROM_HISTORY, FROM_LEDGER, FROM_ACKED, FROM_NEMESIS };
 
 enum op {
     OP_OTHER,
-    OP_START, /* of a process */
+    OP_START, /* start of a process */
     OP_STOP,
     OP_PUSH,
     OP_POP,
@@ -40,10 +41,10 @@ enum op {
     OP_BEAT,
     OP_SPARE,
     OP_SERVES,
-    OP_STARTED, /* the ledger's, and the two after it */
+    OP_STARTED, /* from the ledger, like the two after it */
     OP_EFFECT,
     OP_ENDED,
-    OP_SUBMIT, /* of those who ask, and the six after it */
+    OP_SUBMIT, /* from the clients, like the six after it */
     OP_CANCEL,
     OP_RETRY,
     OP_EDIT,
@@ -56,7 +57,7 @@ enum phase { PH_NONE, PH_INV, PH_OK, PH_FAIL, PH_STALE, PH_INFO, PH_VIOLATION, P
 
 struct event {
     int64_t t;
-    int64_t job; /* 0 = of none */
+    int64_t job; /* 0 = not about a job */
     int64_t fence;
     int64_t until;
     int64_t ttl;
@@ -65,38 +66,38 @@ struct event {
     enum source source;
     enum op op;
     enum phase phase;
-    int64_t version; /* of the args: of the ledger, and of edits; 0 = not said */
+    int64_t version; /* version of the args, in the ledger and in edits; 0 = not given */
     int attempt;
     int max;
     int votes_yes;
     int votes_no;
-    int votes;           /* nodes */
+    int votes;           /* number of nodes */
     uint32_t yes_nodes;  /* a bit for each node whose vote was yes */
     bool flag;           /* once, dead, held, final */
-    bool is_again;       /* an end that was found done */
-    bool is_own_wish;    /* the end of a run that its handler wants again, or that had not begun */
-    bool is_tied;        /* it may have to wait for others than those before it in its lane */
-    const char *process; /* interned, as all texts; "" = not said */
+    bool is_again;       /* an end that had already taken effect */
+    bool is_own_wish;    /* its handler asked for another run, or the run had not begun */
+    bool is_tied;        /* it may have to wait for jobs other than those before it in its lane */
+    const char *process; /* interned, like all texts; "" = not given */
     const char *queue;
     const char *kind;
     const char *name;  /* key, worker, the ledger's `as`, the fault, `expect` */
     const char *value; /* token, prefix, state directory, target, sha, text */
-    const char *line;  /* as it was written, `line_len` bytes */
+    const char *line;  /* the line as it was written, `line_len` bytes */
     size_t line_len;
-    size_t order; /* of reading */
+    size_t order; /* position in the order of reading */
 };
 
-/* One change of a row, as the trigger saw it; states are interned, NULL = no row. */
+/* One change of a row, as the trigger saw it. States are interned; NULL = no row. */
 struct row {
     int64_t seq;
-    int64_t t; /* about: by the claims that the recorder saw at that time */
+    int64_t t; /* approximate: from the claims that the recorder saw at that time */
     int64_t at_us;
-    int64_t boot_ms;   /* 0 = not said, as the next */
-    int64_t commit_ms; /* of its transaction */
-    int64_t committed; /* by our clock: t, if that is not said */
+    int64_t boot_ms;   /* 0 = not given, also for the next one */
+    int64_t commit_ms; /* when its transaction committed */
+    int64_t committed; /* by our clock; t if commit_ms is not given */
     int64_t ready_at_us;
     int64_t job;
-    int64_t n; /* its number in the books of those who asked */
+    int64_t n; /* its number in the clients' books */
     int64_t old_fence;
     int64_t fence;
     int64_t generation;
@@ -107,7 +108,7 @@ struct row {
     const char *sha;
     const char *kind;
     const char *queue;
-    const char *exclusive_key; /* "" = none, as the next two */
+    const char *exclusive_key; /* "" = none, also for the next two */
     const char *second_key;
     const char *unique_key;
     const char *line;
@@ -119,7 +120,7 @@ struct final {
     int64_t fence;
     int64_t attempt;
     int64_t generation;
-    int64_t max_attempts; /* 0 = not said */
+    int64_t max_attempts; /* 0 = not given */
     const char *state;
     const char *kind;
     const char *worker;
@@ -127,15 +128,15 @@ struct final {
     size_t line_len;
 };
 
-/* From the `inv` of a fault to its `ok`; NEVER where it never ended. */
+/* From the `inv` of a fault to its `ok`; NEVER if it did not end. */
 struct fault {
     const char *what;
     const char *target;
-    int64_t pid;   /* 0 = not said */
-    int64_t nodes; /* of Redis that it is about; 0 = not said */
+    int64_t pid;   /* 0 = not given */
+    int64_t nodes; /* number of Redis that it affects; 0 = not given */
     int64_t from;
     int64_t to;
-    int64_t back; /* when what it hit is likely to serve again */
+    int64_t back; /* when its target is likely to serve again */
 };
 
 #define PROCESS_WORKERS_MAX 64
@@ -145,24 +146,24 @@ struct process {
     int64_t pid;
     int64_t first;
     int64_t last;
-    int64_t stopped;    /* in good order; NEVER = not */
-    int64_t ended;      /* as the kit saw it; NEVER = it did not */
-    const char *target; /* what the nemesis calls it; "" = not known */
+    int64_t stopped;    /* orderly end; NEVER = none */
+    int64_t ended;      /* end that the kit saw; NEVER = none */
+    const char *target; /* its name in the nemesis; "" = unknown */
     const char *state_dir;
     const char *workers[PROCESS_WORKERS_MAX];
     size_t worker_count;
 };
 
-/* What is known of one job; events by time, rows by seq. */
+/* Everything known about one job; events sorted by time, rows by seq. */
 struct job {
     int64_t id;
     const struct event *events;
     size_t event_count;
     const struct row *rows;
     size_t row_count;
-    const struct final *finals; /* more than one is a violation */
+    const struct final *finals; /* more than one row is a violation */
     size_t final_count;
-    bool is_edited; /* by hand, or perhaps */
+    bool is_edited; /* a change by hand, certain or possible */
 };
 
 struct constants {
@@ -170,19 +171,19 @@ struct constants {
     int64_t drift; /* D */
     int64_t stale;
     int64_t recovery; /* X */
-    int64_t terminal; /* within so much of the last fault; 0 = not asked */
+    int64_t terminal; /* time limit after the last fault; 0 = not checked */
     double scale;
 };
 
 struct run {
     char path[4096];
-    /* Of a folder, the one that is being read: its name without what it ends in. */
+    /* While a folder is read: the name of the present file without its suffix. */
     const char *file;
     json_t *about; /* run.json */
     struct constants c;
-    struct event *events; /* by job, then time; those of no job first */
+    struct event *events; /* by job, then by time; events without a job come first */
     size_t event_count;
-    struct row *rows; /* by job, then seq */
+    struct row *rows; /* by job, then by seq */
     size_t row_count;
     struct final *finals;
     size_t final_count;
@@ -190,7 +191,7 @@ struct run {
     size_t fault_count;
     struct process *processes;
     size_t process_count;
-    struct job *jobs; /* by id; jobs[0] is what belongs to none */
+    struct job *jobs; /* by id; jobs[0] has everything that belongs to no job */
     size_t job_count;
     int64_t first;
     int64_t last;
@@ -198,15 +199,17 @@ struct run {
     FILE *violations_out; /* RUN/violations.jsonl */
 };
 
-/* load.c: false = the folder can't be read, said on stderr. */
+/* load.c. Returns false, with a message on stderr, if the folder cannot be read. */
 bool run_load(struct run *r, const char *path);
 void run_free(struct run *r);
-/* Calls `each` for every line of a file of the run that is not loaded; false: not readable. */
+/* Calls `each` for every line of a file of the run that is not loaded. Returns false if it cannot
+ * be read. */
 typedef void line_fn(struct run *r, void *ctx, const json_t *line);
 bool run_lines(struct run *r, const char *name, line_fn *each, void *ctx);
-const char *intern(const char *text, size_t len); /* equal texts, equal pointers */
+const char *intern(const char *text, size_t len); /* equal texts have equal pointers */
 const struct job *run_job(const struct run *r, int64_t id);
-/* All changes of rows in their order; the list is the caller's, `r->row_count` long. */
+/* Lists all changes of rows in their order. The caller owns the list, whose length is
+ * `r->row_count`. */
 const struct row **run_rows_in_order(const struct run *r);
 const struct process *run_process(const struct run *r, const char *name);
 bool process_is_worker(const struct process *p, const char *worker);
@@ -214,36 +217,36 @@ bool process_is_worker(const struct process *p, const char *worker);
 /* index.c */
 void run_index(struct run *r);
 
-/* faults.c: does the name of a fault contain this word? */
+/* faults.c. True if the name of the fault contains this word. */
 bool fault_is(const struct fault *f, const char *word);
-/* The first fault of that word that overlaps [from, to]. */
+/* Returns the first fault with that word that overlaps [from, to]. */
 const struct fault *fault_in(const struct run *r, const char *word, int64_t from, int64_t to);
-/* Is it about this process, or something in it ("w3/4711": a runner)? */
+/* True if the fault concerns this process, or a part of it ("w3/4711": a runner). */
 bool fault_hits(const struct fault *f, const struct process *p);
 bool fault_is_about(const struct fault *f, const struct process *p);
-/* What no lock survives (guarantees G6) in the two ttl before t. Restarts are not among it: a node
- * that came back empty has no vote. */
+/* True if in the two ttl before t there was a fault that no lock survives (guarantees G6). Restarts
+ * do not count: a node that comes back empty has no vote. */
 bool fault_is_beyond_locks(const struct run *r, int64_t t);
 int64_t fault_last_end(const struct run *r);
 
 /* report.c */
 void violation(struct run *r, const char *checker, const char *invariant, int64_t job,
                const char *format, ...) __attribute__((__format__(__printf__, 5, 6)));
-/* What is worth knowing and no violation. */
+/* Prints something worth knowing that is not a violation. */
 void note(const struct run *r, const char *checker, const char *format, ...)
     __attribute__((__format__(__printf__, 3, 4)));
-int report_end(struct run *r); /* the last line; the exit code */
+int report_end(struct run *r); /* prints the last line; returns the exit code */
 
 /* The checkers (GUARANTEES §4.3, docs/reliability.md). */
-void check_order(struct run *r);     /* K1, by what processes asked and were told */
+void check_order(struct run *r);     /* K1, by what processes requested and were answered */
 void check_rows(struct run *r);      /* K1, by the rows' own history */
 void check_intervals(struct run *r); /* K2 */
 void check_sets(struct run *r);      /* K3 */
-void check_edits(struct run *r);     /* K3: what holds for the claims after it */
+void check_edits(struct run *r);     /* K3: an edit holds for all later claims */
 void check_ties(struct run *r);      /* K3: unique keys, batches, jobs after jobs */
 void check_recovery(struct run *r);  /* K5 */
-void check_waits(struct run *r);     /* K5: what was not seen */
-void check_deaths(struct run *r);    /* K5: who was taken for dead */
+void check_waits(struct run *r);     /* K5: jobs that were overlooked */
+void check_deaths(struct run *r);    /* K5: workers that were declared dead */
 void check_model(struct run *r);     /* K6 */
 void check_limits(struct run *r);    /* K7 */
 void check_places(struct run *r);    /* K7, of keys and queues */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of a small run that is as promised, for test_check.c. In the lines ' stands for ". */
+ * The files of a small run without violations, for test_check.c. In the lines, ' stands for ". */
 #ifndef CHECK_CLEAN_RUN_H
 #define CHECK_CLEAN_RUN_H
 
@@ -24,8 +24,8 @@ static const char *const file_names[FILE_COUNT] = {
     "nemesis.jsonl",     "events.jsonl",         "final.jsonl",    "check.jsonl",
     "samples.jsonl",     "logs/w1.log",          "run.json"};
 
-/* Job 1 is claimed by w.1, which is killed; it is rescued, and runs again on w.2. Job 2 just runs.
- * Job 3 is cancelled. */
+/* Job 1 is claimed by w.1, which is killed; the job is rescued and runs again on w.2. Job 2 runs
+ * normally. Job 3 is cancelled. */
 static const char *const clean[FILE_COUNT] = {
     [RUN] = ("{'time_scale':1,'constants':{'T':10000000000},'ledger_kinds':['k'],"
              "'limits':{'queues':{'q2':1}},'rates':{'queues':{'slow':0.5}},'canaries':['hush-hush']"
@@ -127,7 +127,7 @@ static const char *const clean[FILE_COUNT] = {
               "{'job':2,'kind':'k','state':'completed','fence':12,'attempt':1}\n"
               "{'job':3,'kind':'k','state':'cancelled','fence':0,'attempt':0}\n",
     [CHECKS] = "{'name':'running_under_a_dead_worker','rows':0}\n",
-    [LATER] = "", /* the number of w.1, used again */
+    [LATER] = "", /* the number of w.1, reused */
     [SAMPLES] = "",
     [LOG] = "ts=… event=ready\n"};
 

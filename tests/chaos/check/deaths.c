@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K5, S19: nobody is taken for dead who was not silent for `stale` while PostgreSQL was there. Time
- * in which nobody could beat counts for nothing (fault.D4). */
+ * K5, S19: no worker is declared dead unless it was silent for `stale` while PostgreSQL could be
+ * reached. Time in which no heartbeat was possible does not count (fault.D4). */
 #include "check.h"
 
 #include <inttypes.h>
 
-/* A stall that is shorter than a request's deadline (which is not scaled) nobody notices. */
+/* A stall shorter than a request's deadline (which is not scaled) goes unnoticed. */
 #define NOTICED_NS (5 * NS_PER_S)
 
 static bool is_away(const struct fault *f)
@@ -16,8 +16,8 @@ static bool is_away(const struct fault *f)
     return is_gone || (fault_is(f, "pg_stop") && f->to - f->from >= NOTICED_NS);
 }
 
-/* Of [from, to], how long PostgreSQL was away. Faults are in the order of their beginnings; what
- * two of them share counts once. */
+/* Returns how long PostgreSQL was away within [from, to]. Faults are sorted by their beginnings; an
+ * overlap of two counts once. */
 static int64_t away(const struct run *r, int64_t from, int64_t to)
 {
     int64_t sum = 0;
@@ -43,7 +43,7 @@ static const struct process *process_of(const struct run *r, const char *worker)
     return NULL;
 }
 
-/* The last time that its beat was under way and then confirmed, before t. */
+/* Returns when its last confirmed heartbeat before t was sent. */
 static int64_t last_beat(const struct run *r, const char *worker, int64_t t)
 {
     int64_t asked = 0;
@@ -68,7 +68,7 @@ void check_deaths(struct run *r)
             e->op == OP_DEAD && e->phase == PH_OK ? process_of(r, e->name) : NULL;
         int64_t last = p == NULL ? 0 : last_beat(r, e->name, e->t);
         if (last == 0 || fault_in(r, "pg_clock", last - 60 * NS_PER_S, e->t) != NULL) {
-            continue; /* PostgreSQL's clock says who is stale; the lease is the second witness */
+            continue; /* PostgreSQL's clock decides who is stale; the lease is the second witness */
         }
         int64_t silent = e->t - last - away(r, last, e->t);
         if (silent < r->c.stale - r->c.stale / 10) {

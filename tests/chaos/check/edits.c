@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K3: what was acknowledged holds for every claim that is asked for after it: no run has args that
- * are older than such an edit (S9), and there is none after a cancel that asked a running job to
- * end (S11). */
+ * K3: an acknowledged change holds for every claim that is requested after it: no run has args
+ * older than such an edit (S9), and no run follows a cancel that asked a running job to end
+ * (S11). */
 #include "check.h"
 
 #include <inttypes.h>
 
 #define K3 "K3"
 
-/* When the claim under this fence was asked for; 0 = not known. */
+/* Returns when the claim under this fence was requested; 0 = unknown. */
 static int64_t asked_at(const struct job *j, int64_t fence)
 {
     const struct event *ok = NULL;
@@ -27,14 +27,15 @@ static int64_t asked_at(const struct job *j, int64_t fence)
     return 0;
 }
 
-/* What an asynchronous standby had not received when it took over. */
+/* True if the commit may be lost because an asynchronous standby had not received it when it took
+ * over. */
 static bool may_be_lost(const struct run *r, int64_t t)
 {
     return fault_in(r, "failover_async", t, t + 60 * NS_PER_S) != NULL;
 }
 
-/* An edit that a running job had for its next attempt is dropped where there was none
- * (docs/guide/operating-jobs.md), and a retry by hand is of what was in the history. */
+/* An edit for the next attempt of a running job is dropped if there is no next attempt
+ * (docs/guide/operating-jobs.md), and a retry by hand restores what was in the history. */
 static bool was_retried_since(const struct job *j, int64_t fence, int64_t t)
 {
     int64_t retried = 0;

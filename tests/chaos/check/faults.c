@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the nemesis did, and to whom. */
+ * The faults of the nemesis, and their targets. */
 #include "check.h"
 
-#define TELLING_NS (100 * NS_PER_MS) /* the kit sees an end, then tells of its kill */
+#define TELLING_NS (100 * NS_PER_MS) /* the kit notices an end before it records its kill */
 
 bool fault_is(const struct fault *f, const char *word)
 {
@@ -28,7 +28,7 @@ static bool is_its_time(const struct fault *f, const struct process *p)
     return !is_early && !is_late;
 }
 
-/* Without what the kit says of ends, the name is in the state directory: "…/state-w3-1". */
+/* Without the kit's record of ends, the name is found in the state directory: "…/state-w3-1". */
 bool fault_hits(const struct fault *f, const struct process *p)
 {
     char part[64];
@@ -57,7 +57,7 @@ bool fault_is_beyond_locks(const struct run *r, int64_t t)
     return false;
 }
 
-/* What the world says of itself ("ended", "started") is no fault. */
+/* The world's own reports ("ended", "started") are not faults. */
 static bool is_fault(const struct fault *f)
 {
     static const char *const words[] = {"ended", "failed", "started", "process"};

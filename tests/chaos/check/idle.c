@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * K11, L9: no job waits beside a worker that has an idle slot for it. For one job and one worker,
- * both must not last for more than a second without interruption, outside of faults and what
- * follows them. A queue that is walked in laps has a lap's time more.
+ * both must not last for more than a second without interruption, except during faults and their
+ * aftermath. In a queue that is walked in laps, the time of a lap is added.
  *
- * A job waits from the commit of the row that made it available, or from its time, until its
- * handler starts: that it is claimed, or handed back before it started, changes nothing. Seconds
- * count for nothing in which its queue or kind is paused, or its queue or key has no place
- * (refusals.c). */
+ * A job waits from the commit of the row that made it available, or from its due time, until its
+ * handler starts; a claim, or a hand-back before the start, changes nothing. Time does not count
+ * while its queue or kind is paused, or while its queue or key has no place (refusals.c). */
 #include "idle.h"
 
 #include <stdlib.h>
@@ -15,14 +14,15 @@
 #define K11 "K11"
 #define BOUND_NS (NS_PER_S + 50 * NS_PER_MS)
 #define LAP_NS \
-    (5 * NS_PER_S) /* a lap begins this long after the last one at the latest (decision 23) */
-#define AFTERMATH_NS (30 * NS_PER_S) /* scaled; a full pass has found everything by then */
-/* What the daemons waited for a CPU, their servers did about as long. */
+    (5 * NS_PER_S) /* longest time from the start of a lap to that of the next (decision 23) */
+#define AFTERMATH_NS (30 * NS_PER_S) /* scaled; by then a full pass has found everything */
+/* While the daemons waited for a CPU, their servers waited about as long. */
 #define STARVED_FACTOR 2
 
 /* ---- faults ---- */
 
-/* What the kit tells of a world that nothing was done to, or that the load does all the time. */
+/* True for the kit's reports about an undisturbed world, and for faults that the load causes all
+ * the time. */
 static bool is_harmless(const struct fault *f)
 {
     static const char *const names[] = {"ended",       "failed",  "started",
@@ -61,7 +61,7 @@ static bool is_among(const struct served *s, const char *queue, const char *kind
     return has_queue && has_kind;
 }
 
-/* When this worker does not serve that queue and kind. */
+/* Adds the times in which this worker does not serve that queue and kind. */
 static void add_unserved(const struct spare_worker *v, const char *queue, const char *kind,
                          struct spans *to)
 {
@@ -77,7 +77,7 @@ static void add_unserved(const struct spare_worker *v, const char *queue, const 
 
 /* ---- the host ---- */
 
-/* The daemons' waits for a CPU between two times, by the samples around them. */
+/* Returns how long daemons waited for a CPU between two times, from the samples around them. */
 static int64_t starved(const struct idle *all, struct span at)
 {
     int64_t sum = 0;
@@ -91,14 +91,14 @@ static int64_t starved(const struct idle *all, struct span at)
 /* ---- jobs ---- */
 
 struct wait {
-    int64_t since; /* NEVER = it does not wait */
+    int64_t since; /* NEVER = it is not waiting */
     const char *queue;
     const char *kind;
     const char *key;
     int64_t ready_at_us;
 };
 
-/* In a queue with more tenants than there is room for, each has its turn once in a lap. */
+/* In a queue with more tenants than there is room for, each tenant has one turn per lap. */
 static int64_t bound_of(const struct idle *all, const char *queue)
 {
     const char *lapped = json_string_value(json_object_get(all->run->about, "lapped"));
@@ -135,13 +135,13 @@ static void judge(struct idle *all, const struct job *j, const struct wait *w, i
                       (double)(w->since - all->run->first) / (double)NS_PER_S,
                       (double)took / (double)NS_PER_S,
                       (double)(both.from - all->run->first) / (double)NS_PER_S, v->process->name);
-            break; /* once per wait */
+            break; /* reported once per wait */
         }
     }
     spans_free(&excused);
 }
 
-/* When the handler of this claim began; NEVER = it did not. */
+/* Returns when the handler of this claim began; NEVER = it did not. */
 static int64_t started_at(const struct job *j, int64_t fence)
 {
     for (size_t i = 0; i < j->event_count; i++) {
@@ -177,7 +177,7 @@ static bool is_spent(const struct job *j, const struct row *row)
     return max > 0 && row->attempt >= max;
 }
 
-/* The row is available: from now on it waits, if it did not before. */
+/* The row is available: the job waits from now on, unless it was waiting already. */
 static void wait_on(const struct job *j, const struct row *row, struct wait *w)
 {
     bool is_back = row->old_state == intern("running", 7) && w->since != NEVER &&
@@ -221,13 +221,13 @@ void check_idle(struct run *r)
     idle_find_workers(&all);
     if (all.worker_count == 0) {
         idle_free(&all);
-        return; /* a history of programs that did not say it */
+        return; /* a history of programs that do not record it */
     }
     idle_find_starved(&all);
     add_faults(r, &all.faults);
     refusals_find(&all.refusals, r);
     for (size_t i = 1; i < r->job_count; i++) {
-        if (!r->jobs[i].is_edited) { /* by hand: as after a fault */
+        if (!r->jobs[i].is_edited) { /* changes by hand are excused, like faults */
             check_job(&all, &r->jobs[i]);
         }
     }

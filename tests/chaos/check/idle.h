@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What K11 knows of a run: when each worker had an idle slot and for what, when jobs had to wait
+ * The facts that K11 uses: when each worker had an idle slot and for what, when jobs had to wait
  * for a place, and how busy the host was. */
 #ifndef CHECK_IDLE_H
 #define CHECK_IDLE_H
@@ -8,13 +8,13 @@
 #include "check.h"
 #include "spans.h"
 
-/* A queue, or a kind; the other one is NULL. */
+/* A queue or a kind; the other one is NULL. */
 struct served_name {
     const char *queue;
     const char *kind;
 };
 
-/* What a worker serves, from then on. */
+/* The queues and kinds that a worker serves since then. */
 struct served {
     int64_t since;
     struct served_name *names;
@@ -28,14 +28,14 @@ struct spare_worker {
     size_t served_count;
 };
 
-/* Between two samples, a daemon waited so long for a CPU. */
+/* How long a daemon waited for a CPU between two samples. */
 struct starved {
     int64_t from;
     int64_t to;
     int64_t waited;
 };
 
-/* refusals.c: when no job of a queue, kind or key may start. */
+/* refusals.c: the times in which no job of a queue, kind or key may start. */
 struct refusal;
 struct refusals {
     struct refusal *by_what;
@@ -47,7 +47,7 @@ void refusals_add(const struct refusals *all, const char *queue, const char *kin
 
 struct idle {
     struct run *run;
-    struct spans faults; /* and what follows them */
+    struct spans faults; /* including their aftermath */
     struct refusals refusals;
     struct spare_worker *workers;
     size_t worker_count;

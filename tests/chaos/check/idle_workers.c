@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K11: what workers said of their idle slots and of what they serve, and how long they waited for a
- * CPU. */
+ * K11: what workers recorded about their idle slots and about what they serve, and how long they
+ * waited for a CPU. */
 #include "idle.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct spare_worker *worker_of(struct idle *all, const char *process)
     return &all->workers[all->worker_count++];
 }
 
-/* A list begins with `inv`; until its end is read, what was served before counts. */
+/* A list begins with `inv`; until its end has been read, the list before it holds. */
 static void take_served(struct spare_worker *v, const struct event *e)
 {
     if (e->phase == PH_INV) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sorts what was read, and finds the jobs and the processes in it. */
+ * Sorts what was read, and extracts the jobs and the processes. */
 #include "check.h"
 
 static int compare_events(const void *left, const void *right)
@@ -62,7 +62,7 @@ const struct row **run_rows_in_order(const struct run *r)
     return list;
 }
 
-/* ---- when rows changed, by our clock ---- */
+/* ---- times of rows, by our clock ---- */
 
 struct claim_time {
     int64_t fence;
@@ -75,7 +75,8 @@ static int compare_claims(const void *left, const void *right)
                        &((const struct claim_time *)right)->fence);
 }
 
-/* PostgreSQL's clock may be stepped, so the claims that both sides saw say how far it is off. */
+/* PostgreSQL's clock may be stepped, so its offset is derived from the claims that both sides
+ * saw. */
 static void date_rows(struct run *r)
 {
     struct claim_time *claims = calloc(r->event_count + 1, sizeof *claims);
@@ -90,9 +91,8 @@ static void date_rows(struct run *r)
         abort();
     }
     qsort(claims, count, sizeof *claims, compare_claims);
-    int64_t ahead_ns = 0; /* of row times */
-    for (int pass = 0; pass < 2;
-         pass++) { /* the second one dates what lies before the first claim */
+    int64_t ahead_ns = 0;                  /* lead of row times over our clock */
+    for (int pass = 0; pass < 2; pass++) { /* the second pass dates rows before the first claim */
         for (size_t i = 0; i < r->row_count; i++) {
             struct row *row = &r->rows[i];
             const struct claim_time wanted = {.fence = row->fence};
@@ -167,7 +167,8 @@ static void find_processes(struct run *r)
     }
 }
 
-/* The kit says whose end it saw, by pid; of those that had it, the last one to begin before. */
+/* The kit records the end of a process by its pid; if several had that pid, the one that began last
+ * before it is meant. */
 static void find_ends(struct run *r)
 {
     for (size_t i = 0; i < r->fault_count; i++) {
@@ -211,7 +212,7 @@ bool process_is_worker(const struct process *p, const char *worker)
 
 static size_t gather_ids(const struct run *r, int64_t *ret_ids)
 {
-    size_t count = 1; /* 0: what belongs to no job */
+    size_t count = 1; /* 0: everything that belongs to no job */
     for (size_t i = 0; i < r->event_count; i++) {
         if (ret_ids[count - 1] != r->events[i].job) {
             ret_ids[count++] = r->events[i].job;
@@ -252,7 +253,8 @@ static void find_jobs(struct run *r)
             .id = ids[i], .events = r->events + e, .rows = r->rows + w, .finals = r->finals + f};
         for (; e < r->event_count && r->events[e].job == j->id; e++) {
             enum op op = r->events[e].op;
-            bool is_of_args = op == OP_EDIT && r->events[e].version > 0; /* of nothing else */
+            /* An edit of the args and of nothing else. */
+            bool is_of_args = op == OP_EDIT && r->events[e].version > 0;
             bool is_by_hand = (op == OP_EDIT && !is_of_args) || op == OP_DELETE || op == OP_RETRY;
             j->is_edited = j->is_edited || (is_by_hand && r->events[e].phase != PH_FAIL);
             j->event_count++;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K2: who held which lock, from when to when. S12: the intervals of two holders of one key do not
- * overlap. S13: each deadline is derived again, from when it was asked for, the ttl and the votes,
- * so that a wrong formula is seen even where nothing overlapped. S14: a copy goes by its owner or
- * by expiry only. What a lock can't promise (guarantees G6) is counted, not accused. */
+ * K2: which process held which lock, from when to when. S12: the intervals of two holders of one
+ * key do not overlap. S13: each deadline is recomputed from the time of its request, the ttl and
+ * the votes, so that a wrong formula is found even if nothing overlapped. S14: a copy disappears
+ * only when its owner deletes it or it expires. Cases in which a lock promises nothing (guarantees
+ * G6) are counted, but are not violations. */
 #include "check.h"
 
 #include <inttypes.h>
 
 #define K2 "K2"
-#define EPSILON_NS NS_PER_MS /* one host, one clock: only the scheduler is between */
-/* Later it may be a second try of our own that finds none. */
+#define EPSILON_NS NS_PER_MS /* one host, one clock: only the scheduler adds delay */
+/* After this time, a second attempt of our own may be the one that finds none. */
 #define FIRST_TRY_NS (20 * NS_PER_MS)
 #define ROUNDING_NS (NS_PER_MS / 10)
 
@@ -18,11 +19,11 @@ struct interval {
     const char *token;
     const char *process;
     int64_t job;
-    int64_t asked; /* for its newest deadline */
+    int64_t asked; /* when its newest deadline was requested */
     int64_t from;  /* 0 = not won */
     int64_t until;
-    int64_t end;    /* given back, lost, or taken from a dead one; NEVER = not */
-    uint32_t nodes; /* which have a copy until then: a bit for each */
+    int64_t end;    /* when it was released, lost, or taken from a dead process; NEVER = not */
+    uint32_t nodes; /* nodes that have a copy until then: a bit for each */
 };
 
 struct intervals {
@@ -94,7 +95,7 @@ static void check_deadline(struct run *r, const struct event *e, const struct in
 
 /* ---- S14 ---- */
 
-/* Whatever takes copies away, or the clock that ends them. */
+/* True if a fault may have deleted copies, or stepped the clock by which they expire. */
 static bool are_copies_in_doubt(const struct run *r, int64_t t)
 {
     static const char *const words[] = {"redis", "oom", "empty"};
@@ -106,7 +107,7 @@ static bool are_copies_in_doubt(const struct run *r, int64_t t)
     return fault_is_beyond_locks(r, t);
 }
 
-/* A request whose reply does not come in time is sent again over the next connection. */
+/* A request without a reply in time is sent again over the next connection. */
 static bool may_be_sent_twice(const struct run *r, int64_t t)
 {
     static const char *const words[] = {"net_", "stop", "suspend", "redis"};
@@ -130,7 +131,8 @@ static void check_copies(struct run *r, const struct event *e, const struct inte
 
 /* ---- from events to intervals ---- */
 
-/* All that a dead predecessor held of this job, by the beginning of its tokens. */
+/* Ends everything that a dead predecessor held of this job, identified by the prefix of its
+ * tokens. */
 static void free_all(struct intervals *v, const struct event *e)
 {
     size_t len = strlen(e->value);
@@ -148,7 +150,7 @@ static void take_end(struct run *r, struct intervals *v, const struct event *e)
         i->end = e->t;
     } else if (e->op == OP_UNLOCK && e->phase == PH_FAIL && i != NULL &&
                e->t < i->end + FIRST_TRY_NS) {
-        struct interval before = *i; /* as if it had not just been given back */
+        struct interval before = *i; /* as before its release */
         before.end = NEVER;
         bool had_copy = (i->nodes >> (e->number & 31) & 1) != 0; /* an extension may miss a node */
         if (had_copy && !may_be_sent_twice(r, e->t)) {
@@ -157,7 +159,7 @@ static void take_end(struct run *r, struct intervals *v, const struct event *e)
     } else if (e->op == OP_EXTEND && e->phase == PH_FAIL) {
         check_copies(r, e, i);
         if (i != NULL && e->t < i->end) {
-            i->end = e->t; /* it knows that it is lost */
+            i->end = e->t; /* its holder knows that it is lost */
         }
     }
 }
@@ -192,7 +194,7 @@ static int compare_intervals(const void *left, const void *right)
 
 static void sweep(struct run *r, struct intervals *v, const char *key)
 {
-    const struct interval *last = NULL; /* the one that lasts longest so far */
+    const struct interval *last = NULL; /* the interval that ends last so far */
     if (v->list == NULL) {
         return;
     }
@@ -228,7 +230,7 @@ static bool is_held_by(const struct intervals *v, const char *process, int64_t t
     return false;
 }
 
-/* A job may move only by whoever has won its lock (architecture §6). */
+/* Only the process that has won a job's lock may move the job (architecture §6). */
 static void check_reaps(struct run *r, const struct intervals *v, const struct job *j)
 {
     for (size_t i = 0; i < j->event_count; i++) {
@@ -263,7 +265,7 @@ static bool is_of_locks(const struct event *e)
     return e->op == OP_LOCK || e->op == OP_EXTEND || e->op == OP_UNLOCK;
 }
 
-/* A `free` names a job, not the key. */
+/* Handles the events of one key. A `free` names a job, not the key. */
 static void take_key(struct run *r, struct intervals *v, const struct event *const *list,
                      size_t count)
 {

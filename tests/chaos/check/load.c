@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads the files of a run. They are mapped and stay so: events point into them. */
+ * Reads the files of a run. They stay mapped, since events point into them. */
 #include "check.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@ struct text {
     char bytes[];
 };
 
-static struct text *texts; /* for the life of the process */
+static struct text *texts; /* live as long as the process */
 
 const char *intern(const char *bytes, size_t len)
 {
@@ -57,8 +57,8 @@ static int64_t either(const json_t *o, const char *name, const char *other)
     return n != 0 ? n : number_of(o, other);
 }
 
-/* "2026-01-02T03:04:05.678901+00:00" in microseconds; 0 = no time. The kit's sessions are in
- * UTC. */
+/* Parses "2026-01-02T03:04:05.678901+00:00" to microseconds; 0 = not a time. The kit's sessions are
+ * in UTC. */
 static int64_t time_of(const json_t *o, const char *name)
 {
     struct tm tm = {0};
@@ -153,7 +153,7 @@ static enum phase phase_of(const char *name)
     return PH_INFO;
 }
 
-/* "…:job:42" */
+/* Returns the id in "…:job:42". */
 static int64_t job_of_key(const char *key)
 {
     const char *at = strstr(key, "job:");
@@ -259,7 +259,7 @@ static void take_row(struct run *r, const json_t *o, const char *line, size_t le
     APPEND(r->rows, r->row_count, row);
 }
 
-/* `scheduled` and `retryable` are what people call some that are available. */
+/* `scheduled` and `retryable` are names for users; their rows are available. */
 static const char *state_of(const char *state)
 {
     bool is_open = strcmp(state, "scheduled") == 0 || strcmp(state, "retryable") == 0 ||
@@ -282,7 +282,8 @@ static void take_final(struct run *r, const json_t *o, const char *line, size_t 
     APPEND(r->finals, r->final_count, f);
 }
 
-/* "…, back after 3000 ms": of the real constants. And what was killed takes a moment to start. */
+/* Parses "…, back after 3000 ms", in unscaled time, and adds the time that a killed process takes
+ * to start. */
 static int64_t back_after(const struct run *r, const char *detail)
 {
     static const char words[] = "back after ";
@@ -293,7 +294,8 @@ static int64_t back_after(const struct run *r, const char *detail)
 
 typedef void take_fn(struct run *r, const json_t *o, const char *line, size_t len);
 
-/* Numbers of processes are used again: PROGRAM.PID is one of several, the file has the rest. */
+/* Pids are reused: PROGRAM.PID may name several processes, which the name of the file
+ * distinguishes. */
 static void take_history(struct run *r, const json_t *o, const char *line, size_t len)
 {
     take_event(r, FROM_HISTORY, o, line, len);
@@ -350,7 +352,7 @@ static bool read_lines(struct run *r, const char *path, const char *bytes, size_
         } else if (len > 0 && end != NULL) {
             (void)fprintf(stderr, "%s:%zu: no JSON object\n", path, number);
             return false;
-        } /* else the last line of a writer that was killed */
+        } /* otherwise the last line of a writer that was killed */
         json_decref(o);
         at += len + 1;
     }
@@ -408,7 +410,8 @@ static bool read_one(struct run *r, const char *name, take_fn *take)
     return read_file(r, path, take);
 }
 
-/* Nanoseconds by its letter, or microseconds by the name that the kit gives it. */
+/* Returns the constant: nanoseconds under its letter, or microseconds under the kit's name for
+ * it. */
 static int64_t constant(const struct run *r, const char *letter, const char *name,
                         int64_t otherwise)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd-chaos-check: runs all checkers over the folder of a run. */
+ * claimd-chaos-check: runs all checkers on the folder of a run. */
 #include "check.h"
 
 #include <sys/wait.h>
@@ -10,7 +10,7 @@ static void (*const checkers[])(struct run *) = {
     check_recovery, check_waits,    check_deaths,    check_model, check_limits, check_places,
     check_growth,   check_canaries, check_sql,       check_idle};
 
-/* What the kit itself saw: a daemon that crashed, one that did not end. */
+/* Reports what the kit itself saw: a daemon that crashed, or one that did not end. */
 static void check_processes(struct run *r)
 {
     const struct job *none = &r->jobs[0];
@@ -22,7 +22,7 @@ static void check_processes(struct run *r)
     }
 }
 
-/* Porcupine, where it was built; it has no word for what a standby had not received. */
+/* Asks Porcupine, if it was built. It cannot express commits that a standby had not received. */
 static void ask_second_opinion(struct run *r)
 {
     char program[4096];

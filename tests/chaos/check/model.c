@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K6: the ledger as two stores, one that looks at the fence and one that does not. The second is to
- * show damage where hosts are suspended: else the run was too tame. No runner outlives its worker
- * (fault.A1) or goes on while another one has its job, unless it was suspended (fault.A4). K7: no
- * worker runs more than it has slots (S18). */
+ * K6: models the ledger as two stores, one that checks the fence and one that does not. The second
+ * must show damage if hosts are suspended, else the run was too gentle. No runner outlives its
+ * worker (fault.A1), or continues while another one has its job, unless it was suspended
+ * (fault.A4). K7: no worker runs more jobs than it has slots (S18). */
 #include "check.h"
 
 #include <inttypes.h>
 
 #define K6 "K6"
-#define GRACE_NS (500 * NS_PER_MS) /* for the kernel to end a runner, on a busy host */
+#define GRACE_NS (500 * NS_PER_MS) /* time for the kernel to end a runner on a busy host */
 
 static const struct event *claim_of(const struct job *j, int64_t fence)
 {
@@ -22,7 +22,7 @@ static const struct event *claim_of(const struct job *j, int64_t fence)
     return NULL;
 }
 
-/* The first claim under a newer fence. */
+/* Returns the first claim under a newer fence. */
 static const struct event *next_claim(const struct job *j, int64_t fence)
 {
     for (size_t i = 0; i < j->event_count; i++) {

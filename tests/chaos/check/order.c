@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K1: the order of one row's claims and ends, as those who asked for them saw it. The fence is an
- * order that can be read back, so there is nothing to search: after sorting by it, each claim must
- * have been possible after the one before it. S1, S3, S7, S10, and completions that were refused
- * for no reason. */
+ * K1: the order of the claims and ends of one row, as seen by the processes that requested them.
+ * The fence gives an order that can be read back, so no search is needed: after sorting by it, each
+ * claim must have been possible after the one before it. Checks S1, S3, S7, S10, and completions
+ * that were refused without a reason. */
 #include "check.h"
 
 #include <inttypes.h>
 
 #define K1 "K1"
-/* What an asynchronous standby did not have when it took over was answered, and is gone. */
+/* Commits that an asynchronous standby lacked when it took over were acknowledged, and are lost. */
 #define LOST_TAIL_NS (60 * NS_PER_S)
 
-/* One request: from its `inv` to what was answered, if anything was. */
+/* One request, from its `inv` to its answer, if there is one. */
 struct request {
     enum op op;
     enum phase result; /* PH_INFO until it is known */
@@ -70,15 +70,16 @@ static void take(struct requests *q, const struct event *e)
         open = &q->list[q->count++];
         *open = (struct request){.from = e->t, .to = NEVER, .process = e->process};
     }
-    open->op = e->op; /* a completion may end as a failure: its result was refused */
+    open->op = e->op; /* a completion may turn into a failure, if its result was refused */
     open->fence = e->fence != 0 ? e->fence : open->fence;
     open->attempt = e->attempt != 0 ? e->attempt : open->attempt;
     open->max = e->max != 0 ? e->max : open->max;
     open->is_once = open->is_once || (e->op == OP_RUN && e->flag);
     open->is_own_wish = open->is_own_wish || (e->op == OP_RUN && e->is_own_wish);
     open->is_again = open->is_again || e->is_again;
-    /* A hand-back whose answer was lost leaves nothing by which it could be told from one that was
-     * not done, once the job is claimed again: stale is all that the worker can say. */
+    /* If the answer to a hand-back was lost and the job is claimed again, nothing distinguishes a
+     * hand-back that was done from one that was not: all that the worker can report is that it is
+     * stale. */
     bool is_unknown = e->phase == PH_INV || (e->op == OP_HAND_BACK && e->phase == PH_STALE);
     open->result = is_unknown ? PH_INFO : e->phase;
     open->to = e->phase == PH_INV ? NEVER : e->t;
@@ -99,7 +100,7 @@ static bool is_claim(const struct request *r)
     return r->op == OP_CLAIM && r->result == PH_OK;
 }
 
-/* Its successor may hand back all that a worker had, without naming the jobs. */
+/* The successor of a worker may hand back all of its jobs without naming them. */
 static bool was_reaped_whole(const struct run *r, const struct request *claim, int64_t before)
 {
     const struct process *p = run_process(r, claim->process);
@@ -114,8 +115,8 @@ static bool was_reaped_whole(const struct run *r, const struct request *claim, i
     return false;
 }
 
-/* Could the run under this fence have ended by then? Anything asked for that was not certainly
- * refused may have happened. */
+/* True if the run under this fence may have ended by then: any request that was not certainly
+ * refused may have taken effect. */
 static bool may_have_ended(const struct run *r, const struct requests *q,
                            const struct request *claim, int64_t before)
 {
@@ -130,7 +131,8 @@ static bool may_have_ended(const struct run *r, const struct requests *q,
     return was_reaped_whole(r, claim, before);
 }
 
-/* What was answered shortly before a failover may be gone with the old primary. */
+/* True if the answered commit may be lost with the old primary because a failover followed
+ * shortly. */
 static bool may_be_lost(const struct run *r, int64_t t)
 {
     return fault_in(r, "failover_async", t, t + LOST_TAIL_NS) != NULL;
@@ -184,7 +186,8 @@ static const struct request *claim_of(const struct requests *q, int64_t fence)
     return NULL;
 }
 
-/* A completion that was accepted ends the job: no other claim may be newer, in whichever order. */
+/* An accepted completion ends the job: no claim may have a newer fence, whatever the order in
+ * time. */
 static void check_completion(struct run *r, const struct job *j, const struct requests *q,
                              const struct request *done)
 {
@@ -206,7 +209,7 @@ static void check_completion(struct run *r, const struct job *j, const struct re
     }
 }
 
-/* Somebody else must have moved the job; else a rightful completion was refused. */
+/* Another process must have moved the job; otherwise a rightful completion was refused. */
 static void check_refusal(struct run *r, const struct job *j, const struct requests *q,
                           const struct request *refused)
 {
@@ -230,7 +233,7 @@ static void check_refusal(struct run *r, const struct job *j, const struct reque
     }
 }
 
-/* The run under one fence ends once: by its worker, or by a rescue. */
+/* A run under one fence ends once: by its worker, or by a rescue. */
 static void check_single_end(struct run *r, const struct job *j, const struct requests *q)
 {
     const struct request *before = NULL;
@@ -249,7 +252,7 @@ static void check_single_end(struct run *r, const struct job *j, const struct re
     }
 }
 
-/* S10, S19, as the workers saw it; the ledger's side is K3. */
+/* S10 and S19 as the workers saw it; the ledger's side is in K3. */
 static void check_runs(struct run *r, const struct job *j, const struct requests *q)
 {
     const struct request *before = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K7: of an exclusive key, and of a queue with a limit, never more jobs run than it allows (S18),
- * by the rows' own history: a run counts from the change that claims it to the one that ends it.
- * Who takes a place waits for the commit that gives it back, so the changes are numbered in that
- * order. */
+ * K7: no more jobs with an exclusive key, or of a limited queue, run than the limit allows (S18).
+ * Uses the rows' own history: a run counts from the change that claims it to the one that ends it.
+ * A claim that takes a place waits for the commit that frees it, so the changes are numbered in
+ * that order. */
 #include "check.h"
 
 #include <uthash.h>

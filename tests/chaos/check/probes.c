@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K8: memory, descriptors and children stay flat (R1). K9: no secret in a log or a history (P2).
- * K10: what the database was asked about itself (sql/check.sql). */
+ * K8: memory, descriptors and children do not grow (R1). K9: no secret is in a log or a history
+ * (P2). K10: the results of the queries that check the database (sql/check.sql). */
 #include "check.h"
 
 #include <dirent.h>
@@ -18,21 +18,21 @@
 enum measure { RSS, FDS, CHILDREN, MEASURES };
 
 static const char *const measures[MEASURES] = {"rss", "fds", "children"};
-/* A warm process may still gain so much: its most in the second half of its life against its most
- * in the first. What connections that were lost give back for a while is no matter so. */
+/* How much a warm process may still gain: its maximum in the second half of its life, compared with
+ * that in the first half. This ignores what lost connections free temporarily. */
 static const double gain_max[MEASURES] = {[RSS] = 8192.0 * 1024, [FDS] = 8, [CHILDREN] = 4};
 
 struct series {
     const char *process;
     size_t count;
     size_t seen;
-    double most[2][MEASURES]; /* in either half of what follows its warming up */
+    double most[2][MEASURES]; /* in each half of the time after warming up */
 };
 
 struct all_series {
     struct series list[SERIES_MAX];
     size_t count;
-    bool is_counting; /* the first of two passes: how many samples are there? */
+    bool is_counting; /* first of two passes: counts the samples */
 };
 
 static struct series *series_of(struct all_series *all, const char *process)
@@ -63,7 +63,7 @@ static void take_sample(struct run *r, void *ctx, const json_t *o)
         return;
     }
     if (++s->seen <= s->count / 5) {
-        return; /* it warms up */
+        return; /* still warming up */
     }
     double *most = s->most[s->seen > s->count * 3 / 5];
     for (enum measure m = 0; m < MEASURES; m++) {
@@ -153,7 +153,7 @@ static void take_check(struct run *r, void *ctx, const json_t *o)
     (void)ctx;
     bool is_by_a_clock = name != NULL && strcmp(name, "too_early") == 0;
     if (is_by_a_clock && fault_in(r, "pg_clock", 0, NEVER) != NULL) {
-        return; /* it was its time, before the clock went back */
+        return; /* it was due before the clock went back */
     }
     if (rows > 0) {
         violation(r, "K10", "check.sql", json_integer_value(json_object_get(o, "job")),

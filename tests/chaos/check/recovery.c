@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K5: what a dead worker held moves within X, and after the last
- * fault everything comes to its end (L1, L2). */
+ * K5: the jobs of a dead worker are moved within X, and after the last fault all jobs end (L1,
+ * L2). */
 #include "check.h"
 
 #include <inttypes.h>
 
 #define K5 "K5"
-#define BUSY_HOST_NS NS_PER_S /* not scaled: so many processes on one host */
+#define BUSY_HOST_NS NS_PER_S /* not scaled: many processes share one host */
 #define MAJORITY 3            /* of the kit's five Redis */
 
 /* ---- L1 ---- */
@@ -44,7 +44,7 @@ static void check_ends(struct run *r)
 
 /* ---- L2 ---- */
 
-/* Faults of other workers don't hinder a rescue. */
+/* Faults of other workers do not hinder a rescue. */
 static bool is_hindering(const struct fault *f)
 {
     static const char *const harmless[] = {"slow_commit", "ended",  "failed", "started",
@@ -59,7 +59,7 @@ static bool is_hindering(const struct fault *f)
     return f->target[0] != 'w' && !(is_minority && !fault_is(f, "planted"));
 }
 
-/* Until when the rescue may take: X, from the end of the last fault that was in its way. */
+/* Returns the deadline of a rescue: X after the end of the last fault that hindered it. */
 static int64_t deadline(const struct run *r, int64_t killed, bool *ret_is_combined)
 {
     int64_t until = killed + r->c.recovery;
@@ -82,10 +82,10 @@ static int64_t deadline(const struct run *r, int64_t killed, bool *ret_is_combin
 
 struct held {
     int64_t fence;  /* 0 = none */
-    bool is_ending; /* its end was asked for, and nobody heard what came of it */
+    bool is_ending; /* its end was requested, and the answer is unknown */
 };
 
-/* What this process held of the job at that time, as it was told itself. */
+/* Returns what this process held of the job at that time, by the answers that it received. */
 static struct held held_at(const struct job *j, const struct process *p, int64_t t)
 {
     struct held h = {.fence = 0};
@@ -106,8 +106,8 @@ static struct held held_at(const struct job *j, const struct process *p, int64_t
     return h;
 }
 
-/* When the job was moved or claimed again, at the earliest; NEVER = it was not. Its row knows of
- * ends whose answer nobody recorded. */
+/* Returns the earliest time at which the job was moved or claimed again; NEVER = it was not. Its
+ * row also shows ends whose answer was not recorded. */
 static int64_t moved_after(const struct run *r, const struct job *j, const struct process *p,
                            int64_t t, int64_t fence)
 {
@@ -153,7 +153,7 @@ static void check_held(struct run *r, const struct job *j, const struct process 
     bool is_finished =
         j->final_count > 0 && j->finals[0].fence == h.fence && is_terminal(j->finals[0].state);
     if (moved == NEVER && (is_finished || h.is_ending || until >= r->last)) {
-        return; /* its own end had been committed, or the run was over before */
+        return; /* its end had been committed, or the run ended before the deadline */
     }
     if (moved < killed) {
         return; /* it had ended just before */

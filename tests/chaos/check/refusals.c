@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K11: when no job of a queue, kind or key may start, whichever worker is idle: it is paused, its
- * places are taken, or its bucket has no token. By the rows' own history, as K7 counts; `limits` of
- * run.json has the places, `rates` the jobs per second. */
+ * K11: times in which no job of a queue, kind or key may start, even if a worker is idle: it is
+ * paused, its places are taken, or its bucket has no token. Uses the rows' own history, as K7 does;
+ * `limits` of run.json has the places, `rates` the jobs per second. */
 #include "idle.h"
 
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 
 struct refusal {
     const char *what; /* "queue …", "key …" or "kind …" */
-    int most;         /* that may run; 0 = any number */
+    int most;         /* how many may run; 0 = any number */
     int running;
-    double rate; /* 0 = none; a bucket holds `room` tokens at most */
+    double rate; /* 0 = none; a bucket holds at most `room` tokens */
     double room;
     double tokens; /* at the time `filled` */
     int64_t filled;
-    int64_t full_since; /* NEVER = there is a place, as the next */
+    int64_t full_since; /* NEVER = there is a place; likewise the next */
     int64_t paused_since;
     bool is_of_two;
     struct spans shut;
@@ -75,7 +75,7 @@ static void count(struct refusal *f, int64_t t, int step)
     }
 }
 
-/* A token that a job gives back unused is not counted: that excuses rather more. */
+/* Ignores unused tokens that jobs give back, which excuses too much rather than too little. */
 static void take_token(struct refusal *f, int64_t t)
 {
     double tokens = f->tokens + f->rate * (double)(t - f->filled) / (double)NS_PER_S;
@@ -86,12 +86,12 @@ static void take_token(struct refusal *f, int64_t t)
     }
 }
 
-/* What a claim must have a place of. Unlike a queue, a key has one where nothing else was set. */
+/* The resources of which a claim needs a place. Unlike a queue, a key has one place by default. */
 static const struct {
     const char *kind;
     const char *list;
     int most;
-    double room; /* of a bucket, in seconds of its rate */
+    double room; /* capacity of a bucket, in seconds of its rate */
 } resources[] = {{"queue", "queues", 0, 1}, {"key", "keys", 1, 2}};
 
 static void take(const struct run *r, struct refusals *all, const struct row *row, size_t which,
@@ -107,7 +107,7 @@ static void take(const struct run *r, struct refusals *all, const struct row *ro
     }
     struct refusal *f = find_or_add(all, resources[which].kind, name);
     f->most = most;
-    if (rate > 0 && f->rate <= 0) { /* one token is there from the beginning */
+    if (rate > 0 && f->rate <= 0) { /* one token exists from the beginning */
         f->rate = rate;
         f->room = 1 + resources[which].room * rate;
         f->tokens = 1;
@@ -119,8 +119,8 @@ static void take(const struct run *r, struct refusals *all, const struct row *ro
     }
 }
 
-/* What needs two keys at once may find each of them free, and never both; and places may be kept
- * for it. So nobody is said to wait without a reason for a key that was ever one of two. */
+/* A job with two keys may find each of them free at times, but never both at once; and places may
+ * be reserved for such a job. So every wait for a key that was ever one of two is excused. */
 static void take_two(const struct run *r, struct refusals *all, const struct row *row)
 {
     const char *const keys[] = {row->exclusive_key, row->second_key};
@@ -150,7 +150,7 @@ static void take_pause(struct refusals *all, const struct event *e, const char *
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all refusals ---- */
 
 void refusals_find(struct refusals *all, const struct run *r)
 {

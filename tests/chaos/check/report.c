@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was found, each with the timeline of its job from all sources, and the last line. */
+ * Prints the findings, each with the timeline of its job from all sources, and the last line. */
 #include "check.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 
-#define SHOWN_MAX 5      /* of one kind, with timelines */
+#define SHOWN_MAX 5      /* violations of one kind that are printed with timelines */
 #define TIMELINE_MAX 150 /* lines */
-#define LINE_SHOWN 240   /* bytes of a line */
+#define LINE_SHOWN 240   /* printed bytes of a line */
 #define KINDS_MAX 64
 
 static struct {
@@ -85,7 +85,7 @@ static size_t gather(const struct run *r, const struct job *j, struct entry *lis
     return n;
 }
 
-/* A long one loses its middle. */
+/* Prints a timeline; a long one loses its middle. */
 static void print_timeline(const struct run *r, const struct job *j)
 {
     size_t max = j->event_count + j->row_count + r->jobs[0].event_count;
@@ -106,7 +106,7 @@ static void print_timeline(const struct run *r, const struct job *j)
     free(list);
 }
 
-/* ---- the surface ---- */
+/* ---- public functions ---- */
 
 void violation(struct run *r, const char *checker, const char *invariant, int64_t job,
                const char *format, ...)

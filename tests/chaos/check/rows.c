@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K1, by the rows' own history: what the triggers saw is what was committed, whatever the daemons
- * believe. S1, S2, S5, S6, S7, S8, and that replaying it gives the final table. */
+ * K1, by the rows' own history: the triggers record what was committed, whatever the daemons
+ * believe. Checks S1, S2, S5, S6, S7, S8, and that replaying the history gives the final table. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #define K1 "K1"
 #define TOLERANCE_US 1000
 
-/* docs/guarantees.md, States; NULL = no row. What leaves `job` comes into `job_history` in the same
- * statement, so the two changes are one edge here. */
+/* docs/guarantees.md, States; NULL = no row. A row that leaves `job` enters `job_history` in the
+ * same statement, so the two changes are one edge here. */
 static const struct {
     const char *from;
     const char *to;
@@ -27,7 +27,7 @@ static bool is_same(const char *a, const char *b)
 static bool is_legal(const char *from, const char *to)
 {
     if (is_same(from, to)) {
-        return true; /* some other column */
+        return true; /* another column changed */
     }
     for (size_t i = 0; i < ARRAY_COUNT(edges); i++) {
         if (is_same(edges[i].from, from) && is_same(edges[i].to, to)) {
@@ -50,10 +50,10 @@ static const char *text(const char *state)
 
 struct fold {
     const char *state;   /* NULL = no row */
-    const char *leaving; /* deleted from `job`, on its way to the history */
+    const char *leaving; /* state of the row deleted from `job`, on its way to the history */
     int64_t fence;
     int64_t generation;
-    int64_t completions; /* of this generation */
+    int64_t completions; /* in this generation */
 };
 
 static bool was_deleted(const struct job *j)
@@ -73,7 +73,8 @@ static void check_claim(struct run *r, const struct job *j, const struct fold *f
         violation(r, K1, "S1", j->id, "claimed under fence %" PRId64 " after fence %" PRId64,
                   row->fence, f->fence);
     }
-    bool is_steady = fault_in(r, "pg_clock", 0, NEVER) == NULL; /* else created_at may lie ahead */
+    /* If PostgreSQL's clock was stepped, created_at may be in the future. */
+    bool is_steady = fault_in(r, "pg_clock", 0, NEVER) == NULL;
     if (is_steady && row->ready_at_us > 0 && row->at_us + TOLERANCE_US < row->ready_at_us) {
         violation(r, K1, "S8", j->id, "claimed %" PRId64 " us before it was due",
                   row->ready_at_us - row->at_us);
@@ -132,7 +133,7 @@ static void take(struct run *r, const struct job *j, struct fold *f, const struc
 static void check_end(struct run *r, const struct job *j, const struct fold *f)
 {
     if (r->final_count == 0) {
-        return; /* there is no final.jsonl */
+        return; /* final.jsonl does not exist */
     }
     const char *expected = f->leaving != NULL ? NULL : f->state;
     if (j->final_count > 1) {

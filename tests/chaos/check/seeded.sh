@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# seeded.sh BIN yes|no: programs of the preset `bugs` have seeded bugs, all others have not a trace of them.
+# seeded.sh BIN yes|no: programs of the preset `bugs` have seeded bugs; all others contain no trace of them.
 set -eu
 bin=$1
 wanted=$2

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K3: what went in must come out, and what came out must have gone in: S4, S9, S10, S11, S15, S16,
- * S19, by the books of those who asked and by the handlers' own ledger. */
+ * K3: every job that went in must come out, and every job that came out must have gone in: S4, S9,
+ * S10, S11, S15, S16, S19, by the clients' books and the handlers' own ledger. */
 #include "check.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static const struct event *find(const struct job *j, enum op op, int64_t fence)
     return NULL;
 }
 
-/* Under an id that was lost with its primary and given out again: the later one. */
+/* Returns the later job if an id was lost with its primary and given out again. */
 static const struct event *find_submitted(const struct job *j)
 {
     for (size_t i = j->event_count; i > 0; i--) {
@@ -34,7 +34,8 @@ static const struct event *find_submitted(const struct job *j)
     return NULL;
 }
 
-/* Answered just before an asynchronous standby took over: a commit that may be gone. */
+/* True if the commit may be lost: it was acknowledged just before an asynchronous standby took
+ * over. */
 static bool may_be_lost(const struct run *r, int64_t t)
 {
     return fault_in(r, "failover_async", t, t + 60 * NS_PER_S) != NULL;
@@ -50,7 +51,7 @@ static bool was_deleted(const struct job *j)
     return false;
 }
 
-/* ---- S15, and what its producer expects of it ---- */
+/* ---- S15, and the state that the producer expects ---- */
 
 static void check_submitted(struct run *r, const struct job *j)
 {
@@ -65,7 +66,7 @@ static void check_submitted(struct run *r, const struct job *j)
         return;
     }
     if (may_be_lost(r, in->t)) {
-        return; /* and its id may be another job's now */
+        return; /* its id may now belong to another job */
     }
     const char *expected = in->name;
     const struct final *f = &j->finals[0];
@@ -108,7 +109,7 @@ static void check_completed(struct run *r, const struct job *j)
     }
 }
 
-/* A job has few runs: each pair is looked at. */
+/* Compares each pair of runs: a job has few. */
 static void check_pairs(struct run *r, const struct job *j)
 {
     for (size_t i = 0; i < j->event_count; i++) {
@@ -150,7 +151,8 @@ static void check_starts(struct run *r, const struct job *j)
         } else if (e->op == OP_ENDED && e->is_own_wish) {
             starts = 0;
         } else if (e->op == OP_STARTED) {
-            starts += may_be_lost(r, e->t) ? 0 : 1; /* with its claim, if that was */
+            /* Does not count a start whose claim may have been lost. */
+            starts += may_be_lost(r, e->t) ? 0 : 1;
             if (e->t > cancelled) {
                 violation(r, K3, "S11", j->id, "started after its cancel was acknowledged");
             }
@@ -161,7 +163,7 @@ static void check_starts(struct run *r, const struct job *j)
     }
 }
 
-/* The args as they were at the claim of that fence: the rows say each change of them. */
+/* Returns the args at the claim with that fence; the rows record each change of them. */
 static const char *sha_at_claim(const struct job *j, int64_t fence)
 {
     const char *sha = "";

@@ -47,7 +47,8 @@ void spans_free(struct spans *s)
     *s = (struct spans){.list = NULL};
 }
 
-/* The first one that ends after t. Sorted and joined spans end in their order, too. */
+/* Returns the first span that ends after t. Sorted and joined spans are also sorted by their
+ * ends. */
 static size_t first_after(const struct spans *s, int64_t t)
 {
     size_t low = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of spans of time: [from, to), by their beginnings once spans_sort() was called. */
+ * Lists of time spans [from, to), sorted by their beginnings once spans_sort() was called. */
 #ifndef CHECK_SPANS_H
 #define CHECK_SPANS_H
 
@@ -13,21 +13,21 @@ struct span {
     int64_t to;
 };
 
-/* Zero value = none. */
+/* The zero value is an empty list. */
 struct spans {
     struct span *list;
     size_t count;
     size_t room;
 };
 
-void spans_add(struct spans *s, int64_t from, int64_t to); /* nothing if it is empty */
-void spans_sort(struct spans *s);                          /* and joins those that touch */
+void spans_add(struct spans *s, int64_t from, int64_t to); /* ignores an empty span */
+void spans_sort(struct spans *s);                          /* also joins spans that touch */
 void spans_free(struct spans *s);
 
-/* Of a sorted list: those that overlap `within` are added to `to`. */
+/* Adds the spans of a sorted list that overlap `within` to `to`. */
 void spans_add_within(struct spans *to, const struct spans *s, struct span within);
 
-/* The longest span of `open` that lies in `within` and in none of `shut`; both are sorted. */
+/* Returns the longest part of `open` that is in `within` and in none of `shut`; both are sorted. */
 struct span spans_longest(const struct spans *open, const struct spans *shut, struct span within);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each change that breaks a promise of a clean run is reported by its checker. ' stands for ". */
+ * Each planted change that violates a guarantee in a clean run is reported by its checker. In the
+ * lines, ' stands for ". */
 #include "base/cleanup.h"
 #include "clean_run.h"
 #include "support/suite.h"
@@ -13,7 +14,7 @@
 
 #define OUTPUT_MAX 65536
 
-/* One change of the clean run: `old` becomes `new` (NULL: `new` is appended). */
+/* One change of the clean run: `old` is replaced by `new` (NULL: `new` is appended). */
 struct planted {
     const char *what;
     const char *expected; /* CHECKER/INVARIANT; NULL = no violation */
@@ -28,7 +29,7 @@ struct planted {
     "'job':" job ",'old_state':" old ",'new_state':" new ",'old_fence':" old_fence \
                                                          ",'fence':" fence ",'generation':0}\n"
 
-/* Jobs 20 and 21, which are tied to each other. An end is two changes: the row moves. */
+/* Jobs 20 and 21, which depend on each other. An end consists of two changes: the row moves. */
 #define TIED(seq, job, old, new, fence, tie)                     \
     "{'seq':" seq ",'n':1" job ",'job':" job ",'old_state':" old \
     ",'new_state':" new ",'fence':" fence ",'generation':0" tie "}\n"
@@ -50,8 +51,9 @@ struct planted {
     MADE("21", "21", tie) \
     RUNS("22", "20", tie) RUNS("23", "21", tie) ENDS("24", "20", tie) ENDS("25", "21", tie)
 
-/* Job 5 waits, and starts at 117 s; from 105 s until then w.5 has an idle slot for queues q, q2 and
- * slow and for kind x. Times are milliseconds of our clock; 110000 is 00:01:50 for PostgreSQL. */
+/* Job 5 waits, and starts at 117 s. From 105 s until then, w.5 has an idle slot for queues q, q2
+ * and slow and for kind x. Times are milliseconds of our clock; 110000 is 00:01:50 for
+ * PostgreSQL. */
 #define IDLE_ROW(seq, ms, at, ready, job, old, new, fence, queue)                                \
     "{'seq':" seq ",'boot_ms':" ms ",'at':'2026-01-01T00:01:" at                                 \
     "+00:00','ready_at':'2026-01-01T00:01:" ready "+00:00','job':" job ",'n':" job "000,'kind':" \
@@ -286,7 +288,7 @@ static const struct planted planted[] = {
      WAITS("110000", "'q','attempt':2")},
     {"idle beside a job that was edited by hand", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
     {"idle on a host that has no time", NULL, EVENTS, NULL, WAITS("110000", "'q'")},
-    /* the kit's own eyes */
+    /* violations that the kit itself saw */
     {"a daemon crashed", "world/process", NEMESIS, NULL,
      "{'t':5000000000,'ph':'violation','x':'process','target':'w2','text':'died of signal 11'}\n"},
 };
@@ -294,7 +296,7 @@ static const struct planted planted[] = {
 #define BATCH "{'t':1,'op':'batch','ph':'ok','batch':1,'jobs':[20],'follow_n':121}\n"
 #define AFTER "{'t':1,'op':'after','ph':'ok','job':21,'after':[20]}\n"
 
-/* Job 5 was to be had at 30 s, before the three others. */
+/* Job 5 was available at 30 s, before the other three. */
 #define LANE_FINAL_OF(job, fence) \
     "{'job':" job ",'kind':'x','queue':'q','priority':4,'state':'completed','fence':" fence "}\n"
 #define LANE_FINAL           \
@@ -316,7 +318,7 @@ static const struct planted planted[] = {
     "{'t':37000000000,'ph':'ok','x':'net_hole','target':'w1-pg0'}\n"
 #define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
-/* What the change of this name adds elsewhere. */
+/* What the change of this name also adds to other files. */
 static const struct {
     const char *name;
     enum file file;
@@ -447,7 +449,7 @@ static void put(enum file file, const char *text)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-/* All files but for the change. */
+/* Writes all files, with the change. */
 static void put_run(const struct planted *p)
 {
     for (enum file f = 0; f < FILE_COUNT; f++) {
@@ -498,7 +500,7 @@ static void put_run(const struct planted *p)
     }
 }
 
-/* The exit code. */
+/* Runs the checker; returns its exit code. */
 static int judge(char *ret_output)
 {
     char program[512];

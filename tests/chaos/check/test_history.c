@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What real daemons record while one of them dies is as promised, by the same checkers that look
- * for what isn't; and it names every step of a job's way. */
+ * The history that real daemons record while one of them dies passes the checkers, and it contains
+ * every step of a job. */
 #include "base/buf.h"
 #include "cluster/child.h"
 #include "support/fleet.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K3, jobs that have to do with each other, by the rows' own history: of those with one unique key
- * one is open at a time (S21); a batch's follow-up is there once, and was made when all of its jobs
- * had ended (S22); a job that comes after others is claimed when these have ended (S23). */
+ * K3 for jobs that depend on each other, by the rows' own history: of the jobs with one unique key,
+ * one is open at a time (S21); the follow-up of a batch exists once, and was created when all of
+ * the batch's jobs had ended (S22); a job after others is claimed only when these have ended
+ * (S23). */
 #include "check.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static bool may_be_lost(const struct run *r, int64_t t)
 
 struct key {
     const char *name;
-    int64_t holder; /* 0 = nobody */
+    int64_t holder; /* 0 = none */
     UT_hash_handle hh;
 };
 
@@ -81,7 +82,7 @@ static void check_unique(struct run *r)
 
 /* ---- batches ---- */
 
-/* The change of this number finds it in this state; NULL = not there. */
+/* Returns the state just before the change with this number; NULL = no row. */
 static const char *state_at(const struct run *r, int64_t job, int64_t seq)
 {
     const struct job *j = run_job(r, job);

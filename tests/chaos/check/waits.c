@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * K5, L3: nothing waits for long while what came later to its lane goes on being claimed. Whatever
- * the load, such a job did not wait for a worker: it was not seen. */
+ * K5, L3: no job waits for long while jobs that came later to its lane keep being claimed. Whatever
+ * the load, such a job was not waiting for a worker: it was overlooked. */
 #include "check.h"
 
 #include <ctype.h>
@@ -13,12 +13,12 @@
 #define REQUEST_NS (5 * NS_PER_S) /* postgres.timeout_ms, which is not scaled */
 #define OVERTAKEN_MIN 3
 
-/* One time that a job was to be had, and when somebody took it. */
+/* One wait of a job, from when it was available until it was claimed. */
 struct wait {
     int64_t job;
     int64_t since;
     int64_t claimed;
-    int64_t ready_us; /* its place in the queue */
+    int64_t ready_us; /* determines its place in the queue */
     const char *group;
 };
 
@@ -38,9 +38,9 @@ static int compare_waits(const void *left, const void *right)
     return (a->claimed > b->claimed) - (a->claimed < b->claimed);
 }
 
-/* The lane: queue, priority, share. Within it the earlier row goes first; but in a backlog a lane
- * that has just got its first job has its turn before the later ones of a long lane. NULL: not
- * said. */
+/* Returns the lane: queue, priority, share; NULL: not recorded. Within a lane, the earlier row goes
+ * first. But in a backlog, a lane that has just got its first job has its turn before the later
+ * jobs of a long lane. */
 static const char *group_of(const struct final *f)
 {
     char text[160] = "";
@@ -84,13 +84,13 @@ static bool is_tied(const struct job *j)
     return false;
 }
 
-/* To be had: when its insert was answered, when it was handed back or rescued; not after a
- * backoff. What is tied to others waits for these. */
+/* A job is available when its insert was answered, or when it was handed back or rescued; retries
+ * after a backoff are ignored. A job that depends on others waits for these, and is left out. */
 static void add_waits(struct waits *w, const struct job *j)
 {
     struct wait one = {.job = j->id, .ready_us = j->row_count > 0 ? j->rows[0].ready_at_us : 0};
     one.group = j->final_count == 0 || j->is_edited || is_tied(j) ? NULL : group_of(&j->finals[0]);
-    bool was_claimed = false; /* perhaps before its producer wrote down the answer to its insert */
+    bool was_claimed = false; /* perhaps before its producer recorded the answer to its insert */
     for (size_t i = 0; one.group != NULL && i < j->event_count; i++) {
         const struct event *e = &j->events[i];
         if (e->phase != PH_OK) {
@@ -110,7 +110,7 @@ static void add_waits(struct waits *w, const struct job *j)
     }
 }
 
-/* "w1", "w1/PID", "w1-r2"; "worker" is a table. */
+/* True for "w1", "w1/PID", "w1-r2"; not for "worker", which is a table. */
 static bool is_about_worker(const struct fault *f)
 {
     return f->target[0] == 'w' && isdigit((unsigned char)f->target[1]);
@@ -137,10 +137,10 @@ static int64_t scaled(const struct run *r, int64_t ns)
     return (int64_t)((double)ns * r->c.scale);
 }
 
-/* How long it may be overtaken. A worker that stops takes along the hints that it had popped, which
- * are fed again when its beat is stale. One that PostgreSQL does not answer keeps the locks of the
- * jobs that it claims until its request has timed out: the claim may have been committed. Any other
- * fault may hide a job from all workers; NEVER. */
+/* Returns how long the job may be overtaken. A worker that stops takes along the hints that it had
+ * popped, which are fed again when its heartbeat is stale. A worker without an answer from
+ * PostgreSQL keeps the locks of the jobs of its claim until the request times out, since the claim
+ * may have been committed. Any other fault may hide a job from all workers: NEVER. */
 static int64_t bound_of(const struct run *r, const struct wait *w)
 {
     int64_t bound = scaled(r, OVERTAKEN_NS);
@@ -161,9 +161,9 @@ static int64_t bound_of(const struct run *r, const struct wait *w)
     return bound;
 }
 
-/* Those that overtook it in the middle of its wait. One that does so at its beginning proves
- * nothing: lanes take turns, and then more urgent jobs may need all workers for long. At its end,
- * all that have waited for these come at once. */
+/* Counts the jobs that overtook it in the middle of its wait. Overtaking at the beginning proves
+ * nothing: lanes take turns, and after that more urgent jobs may keep all workers busy for long. At
+ * the end of such a time, all jobs that waited are claimed at once. */
 static size_t count_overtaking(const struct waits *w, size_t at, int64_t bound)
 {
     const struct wait *late = &w->list[at];

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# build.sh PROGRAM WORK: builds the second opinion; what it fetches and makes for it lies in WORK. Then shows that it passes
-# what is possible and fails what isn't. 77 = no Go, or the module can't be had.
+# build.sh PROGRAM WORK: builds the second opinion; its downloads and intermediate files are in WORK. Then checks
+# that it accepts what is possible and rejects what is not. Exit 77: there is no Go, or its module cannot be
+# downloaded.
 set -eu
 program=$1
 work=$2
