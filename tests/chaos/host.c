@@ -176,6 +176,17 @@ void host_terminate(struct world *w, struct host *h, int64_t now_us)
     }
 }
 
+void host_continue(struct world *w, pid_t pid)
+{
+    for (size_t i = 0; i < w->host_count; i++) {
+        struct host *h = &w->hosts[i];
+        if (h->pid == pid && h->ended_by_us != WORLD_NEVER) {
+            h->ended_by_us = clock_boot_us() + END_US;
+        }
+    }
+    (void)kill(pid, SIGCONT);
+}
+
 size_t host_runners(const struct host *h, pid_t ret_pids[HOST_RUNNERS_MAX])
 {
     return program_children(h->pid, ret_pids, HOST_RUNNERS_MAX);

@@ -82,9 +82,8 @@ static void stop_pid(struct nemesis *n, pid_t pid)
 
 static void cont(struct world *w, struct nemesis *n)
 {
-    (void)w;
     for (size_t i = 0; i < n->pid_count; i++) {
-        (void)kill(n->pids[i], SIGCONT);
+        host_continue(w, n->pids[i]);
     }
     n->pid_count = 0;
 }
