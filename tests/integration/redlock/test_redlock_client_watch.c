@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the client's thread does for held locks, and how their holder is notified. */
+ * The work of the client's thread for held locks, and how their holder is notified. */
 #include "test_redlock_client_world.h"
 
 #include <poll.h>

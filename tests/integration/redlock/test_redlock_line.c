@@ -302,8 +302,7 @@ START_TEST(L6_waiting_leaves_no_connection_and_no_place_behind)
     start_world(2);
     struct redlock_async *other = another_client();
     struct redlock_batch *held = world_acquire(other, 1, 1);
-    /* Without waiters, releases do not look at lines. */
-    ck_assert_str_eq(cli(0, "EXISTS", ANY), "0");
+    ck_assert_str_eq(cli(0, "EXISTS", ANY), "0"); /* without waiters, releases read no lines */
     start_waiting(world.lock, &waiters[0]);
     run_until(strcmp(cli(0, "CLIENT", "LIST", "TYPE", "pubsub"), "") != 0);
     redlock_wait_cancel(waiters[0].wait);

@@ -126,7 +126,7 @@ static bool lock_and_unlock(void *client)
     struct redlock_lock *lock = NULL;
     struct redlock_report report = {0};
     return redlock_try(client, "claimd:job:1", &lock) == REDLOCK_OK &&
-           /* With a report, or a slow node's releases would pile up. */
+           /* The report waits, or a slow node's releases would pile up. */
            redlock_unlock(lock, &report) == REDLOCK_OK;
 }
 

@@ -184,8 +184,7 @@ static void close_all(void)
 static void teardown(void)
 {
     name_server(false, EAI_AGAIN);
-    /* Else the sanitizer reports their memory. */
-    ck_assert(WAIT_UNTIL(are_all_answered(), LIMIT_US));
+    ck_assert(WAIT_UNTIL(are_all_answered(), LIMIT_US)); /* or the sanitizer reports their memory */
     redis_server_stop(&server);
 }
 

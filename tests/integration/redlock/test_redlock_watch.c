@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the keeper survives, and what it never does: errors of every kind, lost connections, a
- * stopped or dead holder (lock.W4–W8, F3). */
+ * Faults that the keeper survives, and mistakes that it must not make: errors of every kind, lost
+ * connections, a stopped or dead holder (lock.W4–W8, F3). */
 #include "redlock/redlock_async.h"
 #include "support/stub_server.h"
 #include "test_redlock_world.h"

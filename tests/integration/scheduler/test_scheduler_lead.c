@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(a_leader_that_ends_gives_its_lock_up)
 {
-    /* Too long a lease to wait for its end. */
+    /* No scheduler could wait for the end of such a lease. */
     fleet_launch_scheduler(&fleet, 0,
                            (const char *const[]){"CLAIMD_SCHEDULER_LEAD_TTL_MS=600000", NULL});
     ck_assert(WAIT_UNTIL(leads(0), SOON_US));

@@ -67,7 +67,7 @@ START_TEST(W6_a_dead_workers_jobs_are_available_again_and_hinted)
     ck_assert(!is_available(living));
     ck_assert(!is_dead(2));
     ck_assert_int_eq(fleet_lock_keys(&fleet),
-                     3); /* those of the live worker; the rescuer has released its own */
+                     3); /* the live worker's; the rescuer has released its own */
 }
 END_TEST
 

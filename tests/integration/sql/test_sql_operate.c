@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operators do to jobs, in SQL. */
+ * The SQL functions with which operators change jobs. */
 #include "sql_db.h"
 
 #include <stdio.h>

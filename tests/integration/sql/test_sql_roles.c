@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each of the five roles may do, and what it may not (inv.P1, fault.J2). */
+ * The rights of each of the five roles, and their limits (inv.P1, fault.J2). */
 #include "sql/queries.h"
 #include "support/pg_fixture.h"
 

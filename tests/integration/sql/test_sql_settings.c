@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operators set for queues and kinds by one patch: set_queue(), and set_kind() for kinds that
- * no worker has announced. */
+ * Settings of queues and kinds that operators change by one patch: set_queue(), and set_kind() for
+ * kinds that no worker has announced. */
 #include "sql_db.h"
 
 #include <stdio.h>

@@ -64,7 +64,7 @@ static const char *finish(int64_t id)
     "claimd.exclusive"
 #define NEXT(function) \
     "SELECT COALESCE(string_agg(id::text, ',' ORDER BY id), '') FROM claimd." function
-/* What no claim and no end may leave behind. */
+/* Rows that no claim and no end may leave behind. */
 #define LEAKED                                                                                  \
     "SELECT count(*)::text FROM claimd.exclusive e WHERE NOT EXISTS (SELECT FROM claimd.job j " \
     "WHERE j.id = e.job_id AND j.fence = e.fence AND j.state = 'running' AND e.key IN "         \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a producer can learn about its job: claimd.job_status and claimd.wait. */
+ * The functions by which a producer learns about its job: claimd.job_status and claimd.wait. */
 #include "support/pg_fixture.h"
 
 static struct pg *db;

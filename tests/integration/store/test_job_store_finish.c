@@ -249,7 +249,7 @@ START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
     RUN_UNTIL(got.finishes == 12);
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 12);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running'", 12);
-    /* Nor does a job that another worker completed count as our own finish. */
+    /* A job that another worker completed does not count as our own finish either. */
     (void)side_run(side, "WITH d AS (DELETE FROM claimd.job RETURNING *) INSERT INTO "
                          "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
                          "attempted_at, worker_id, attempt, crashes, generation, priority, share, "

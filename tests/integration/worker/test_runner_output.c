@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What handlers print: which job it belongs to, where it goes, and that no handler waits for the
+ * The output of handlers: which job it belongs to, where it goes, and that no handler waits for the
  * log's reader. */
 #include "base/clock.h"
 #include "runner_harness.h"
