@@ -77,7 +77,7 @@ static const struct peers_row rows[] = {
 };
 static_assert(ARRAY_COUNT(rows) <= PEERS_ROWS_MAX, "all rows have their place");
 
-/* What peers need besides PostgreSQL. */
+/* The servers that peers need besides PostgreSQL. */
 struct world {
     struct cluster *cluster;
     const struct bench_options *options;

@@ -21,8 +21,7 @@ struct bench_options {
     bool is_busy_fine;
     const char *results; /* all: the folder for results, or NULL */
     bool is_unkept;
-    const char
-        *only; /* features, peers, realistic, start, locks, all: whose name has it; NULL: all */
+    const char *only; /* --only: a part of the names to run; NULL = all */
     struct cluster_options cluster;
 };
 

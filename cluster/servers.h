@@ -59,7 +59,7 @@ enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_
 /* ---- a streaming standby: also a pg_server, restarted, killed and stopped like any other ---- */
 
 /* Makes a base backup of a running server, in a directory that has no data yet; the standby streams
- * from the server and answers reads. After a promotion, the old primary must be created anew. */
+ * from the server and answers reads. After a promotion, the old primary must be created again. */
 enum status pg_standby_start(const char *dir, const struct pg_server *primary,
                              struct pg_server *ret, struct err *err) MUST_USE;
 /* Sets whether commits of `primary` wait for its standby. */

@@ -7,7 +7,7 @@ pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto>=3.0)
 if(BUILD_TESTING)
     pkg_check_modules(CHECK REQUIRED IMPORTED_TARGET check>=0.15)
 endif()
-if(PROJECT_NAME STREQUAL "redlock") # on its own: that is all
+if(PROJECT_NAME STREQUAL "redlock") # built on its own, it needs nothing more
     return()
 endif()
 pkg_check_modules(LIBPQ REQUIRED IMPORTED_TARGET libpq>=14)

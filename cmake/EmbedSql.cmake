@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns the SQL in sql/ into C objects: see sql/statement.h.
 #
-# embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… RELEASED file BEFORE files… FRAGMENTS files… CHECKS file
-# COLUMNS file FLAGS file ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever one of the files
-# changes, and leaves the list of sources in `embedded_sql`. Functions are embedded in the order given. The same file is the script that
-# does it (cmake -P). In queries and functions
+# embed_sql(folder QUERIES files… MIGRATIONS files… FUNCTIONS files… RELEASED file BEFORE files… FRAGMENTS files… CHECKS file COLUMNS
+# file FLAGS file ERRORS file) writes queries.h, queries.c, migrations.c, functions.c, job_flags.h and errors.h to folder/sql whenever
+# one of the files changes, and leaves the list of sources in `embedded_sql`. Functions are embedded in the given order. The script
+# that does this is this same file (cmake -P). In queries and functions
 # - {name} stands for the text of the fragment name.sql without its comments, {f.name} for the same with "f." before each of its columns;
-# - {carried}, {again}, {given} for columns of a job, and {f.carried}: sql/job_columns.txt;
-# - {flag.key} and {flag.key|place} for bits: sql/job_flags.txt;
-# - {utc EXPRESSION} and {utc_seconds EXPRESSION} for a time as text, to the millisecond or the second;
-# - {admin_NAME}, in queries, for the statement of that query.
+# - {carried}, {again}, {given} stand for columns of a job, as does {f.carried}: sql/job_columns.txt;
+# - {flag.key} and {flag.key|place} stand for bits: sql/job_flags.txt;
+# - {utc EXPRESSION} and {utc_seconds EXPRESSION} stand for a time as text, to the millisecond or the second;
+# - {admin_NAME}, in queries, stands for the statement of that query.
 
 function(embed_sql folder)
     set(lists QUERIES MIGRATIONS FUNCTIONS FRAGMENTS)
@@ -36,7 +36,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     return()
 endif()
 
-# src/include/catalog/pg_type.dat: these numbers never change.
+# OIDs of src/include/catalog/pg_type.dat, which never change.
 set(oid_bool 16)
 set(oid_int8 20)
 set(oid_int2 21)
@@ -68,7 +68,7 @@ foreach(list QUERIES MIGRATIONS FUNCTIONS FRAGMENTS)
     string(REPLACE "," ";" ${list} "${${list}}")
 endforeach()
 
-# Without the comments at its top, so that the server's views and logs begin with what it does.
+# Returns the text of a file without the comments at its top, so that the server's views and logs begin with the statement itself.
 function(text_of file ret)
     file(READ ${file} text)
     string(REGEX REPLACE "^(--[^\n]*\n|\n)+" "" text "${text}")
@@ -83,7 +83,7 @@ foreach(file IN LISTS FRAGMENTS)
     list(APPEND fragments ${name})
 endforeach()
 
-# "timeout again given": the columns of a job, all of them carried, and those with a mark.
+# Reads the columns of a job from rows such as "timeout again given": all columns are carried, and each has the marks behind its name.
 set(columns_carried "")
 set(columns_again "")
 set(columns_given "")
@@ -103,7 +103,7 @@ foreach(mark carried again given)
     list(APPEND fragments ${mark})
 endforeach()
 
-# "| 2 | key | …": the bits by their names.
+# Reads the bits by their names from rows such as "| 2 | key | …".
 set(job_flags "${notice}#ifndef CLAIMD_SQL_JOB_FLAGS_H\n#define CLAIMD_SQL_JOB_FLAGS_H\n\n/* Of job.flags: sql/job_flags.txt. */\n")
 file(STRINGS ${FLAGS} rows REGEX "^[|] [0-9]+ [|] [a-z_]+ [|]")
 foreach(row IN LISTS rows)
@@ -114,7 +114,7 @@ foreach(row IN LISTS rows)
 endforeach()
 string(APPEND job_flags "\n#endif\n")
 
-# "| CL001 | stale | CONFLICT | …"
+# Reads the error codes from rows such as "| CL001 | stale | CONFLICT | …".
 set(errors "${notice}#ifndef CLAIMD_SQL_ERRORS_H\n#define CLAIMD_SQL_ERRORS_H\n\n/* SQLSTATEs of claimd: sql/errors.txt. */\n")
 set(entries "")
 set(known_codes "")
@@ -149,7 +149,7 @@ function(expanded_text_of file ret)
         string(REPLACE "{${name}}" "${part}" text "${text}")
     endwhile()
     refuse_unknown_codes(${file} "${text}")
-    foreach(name IN LISTS fragments fragments) # twice, since one may be in another
+    foreach(name IN LISTS fragments fragments) # twice, because a fragment may contain another one
         string(REPLACE "{${name}}" "${fragment_${name}}" text "${text}")
         string(REGEX MATCHALL "{[a-z]+[.]${name}}" uses "${text}")
         foreach(use IN LISTS uses)
@@ -177,14 +177,14 @@ function(expanded_text_of file ret)
     set(${ret} "${text}" PARENT_SCOPE)
 endfunction()
 
-# As bytes, because ISO C bounds the length of a string literal.
+# Returns a text as bytes, because ISO C limits the length of a string literal.
 function(bytes_of text ret)
     string(HEX "${text}" hex)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
     set(${ret} "${hex}0x00" PARENT_SCOPE)
 endfunction()
 
-# `expanded`: its text, whose parameters are counted.
+# Returns the OIDs of the types that the header of `file` names. `expanded`: its text, whose parameters are counted.
 function(param_oids file expanded ret_oids)
     file(READ ${file} text)
     set(oids "")
@@ -194,7 +194,7 @@ function(param_oids file expanded ret_oids)
         string(REGEX REPLACE "[ \t\r\n]*-- params:[ ]*" " " params "${params}")
         string(REPLACE "[]" "_array" params "${params}")
         string(REPLACE "," ";" params "${params}")
-        foreach(param IN LISTS params) # its type alone, or behind its name (cmake/EmbedVerbs.cmake)
+        foreach(param IN LISTS params) # a type alone, or a name and a type (cmake/EmbedVerbs.cmake)
             string(STRIP "${param}" param)
             string(REGEX REPLACE "^[a-z_]+ ([a-z0-9_]+)( .*)?$" "\\1" type "${param}")
             if(NOT DEFINED oid_${type})
@@ -204,7 +204,7 @@ function(param_oids file expanded ret_oids)
         endforeach()
     endif()
     set(highest 0)
-    string(REPLACE ";" "" expanded "${expanded}") # or it would be a list
+    string(REPLACE ";" "" expanded "${expanded}") # otherwise it would be a list
     string(REGEX REPLACE "--[^\n]*" "" expanded "${expanded}")
     string(REGEX MATCHALL "\\$[0-9]+" uses "${expanded}")
     foreach(use IN LISTS uses)
@@ -225,7 +225,7 @@ set(source "${notice}#include \"sql/queries.h\"\n\n")
 set(table "")
 set(count 0)
 foreach(file IN LISTS QUERIES)
-    string(REGEX REPLACE "^.*/queries/" "" name ${file}) # job/claim.sql is job_claim
+    string(REGEX REPLACE "^.*/queries/" "" name ${file}) # job/claim.sql becomes job_claim
     string(REGEX REPLACE "[.]sql$" "" name ${name})
     string(REPLACE "/" "_" name ${name})
     string(TOUPPER ${name} upper)
@@ -298,7 +298,7 @@ string(APPEND migrations "const struct sql_migration sql_migrations[] = {\n${tab
 macro(add_functions table files)
     set(rows "")
     foreach(file IN LISTS ${files})
-        string(REGEX MATCH "[a-z]+/(before/)?([a-z_]+)[.]sql$" name ${file}) # functions/enqueue, for before/ as well
+        string(REGEX MATCH "[a-z]+/(before/)?([a-z_]+)[.]sql$" name ${file}) # functions/enqueue, also for a file in before/
         string(REGEX REPLACE "(before/|[.]sql$)" "" name ${name})
         string(REPLACE "/" "_" array "${files}_${name}")
         expanded_text_of(${file} text)
@@ -313,7 +313,7 @@ macro(add_functions table files)
     string(APPEND functions "const struct sql_functions ${table}[] = {\n${rows}    {0, 0, 0, 0}};\n\n")
 endmacro()
 
-# The functions and views that a file makes, each once.
+# Returns the functions and views that a file creates, each once.
 function(made_by file ret)
     text_of(${file} text)
     string(REGEX MATCHALL "CREATE OR REPLACE (FUNCTION|VIEW) [a-z0-9_]+" found "${text}")
@@ -322,7 +322,7 @@ function(made_by file ret)
     set(${ret} "${found}" PARENT_SCOPE)
 endfunction()
 
-# The SHA-256 of a file without its comment lines, so that a file may explain itself better without a copy in before/.
+# Returns the SHA-256 of a file without its comment lines, so that comments can be improved without a copy of the file in before/.
 function(digest_of file ret)
     file(READ ${file} text)
     string(REGEX REPLACE "(^|\n)(--[^\n]*\n)+" "\\1" text "${text}")
@@ -330,7 +330,7 @@ function(digest_of file ret)
     set(${ret} ${digest} PARENT_SCOPE)
 endfunction()
 
-# Of a file that is not as it was in the last release: as it was then.
+# Returns the copy in before/ of a file that has changed since the last release, or is gone; the copy must have the released text.
 function(text_before name digest ret)
     get_filename_component(before ${RELEASED} DIRECTORY)
     get_filename_component(file ${name} NAME)
@@ -346,8 +346,9 @@ function(text_before name digest ret)
     set(${ret} ${file} PARENT_SCOPE)
 endfunction()
 
-# What the way down loads: the files that have changed since the last release, then a drop of what that did not have. RELEASED is its
-# list, "functions/after DIGEST name…" for each file; today's, for the next release, is written to functions/released.txt.
+# Returns the files that the way back to the last release loads: the files that have changed since, as they were then, and one that
+# drops what that release did not have. RELEASED is its list, "functions/after DIGEST name…" for each file; the present list, for the
+# next release, is written to functions/released.txt.
 function(way_back ret)
     set(files "")
     set(had "")
@@ -381,8 +382,8 @@ function(way_back ret)
             string(APPEND row " ${name}")
             list(FIND had ${name} at)
             if(RELEASED AND at EQUAL -1)
-                # The last first: views, which functions return, are made before those. The step down from a later migration may
-                # have dropped it.
+                # In reverse order, because a view is created before the functions that return its rows. IF EXISTS, because the
+                # down part of a later migration may have dropped it.
                 string(REPLACE " " " IF EXISTS " drop "${thing}")
                 string(PREPEND drops "DROP ${drop};\n")
             endif()

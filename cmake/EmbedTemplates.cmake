@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns the files of `claimctl handler new` into C data: see ctl/commands/handlers/templates.h.
 #
-# embed_templates(folder LANG path=file… [LANG path=file…]…) writes folder/templates.c, with the projects in this order and of each
-# the files at their paths, whenever one of the files changes, and leaves it in `embedded_templates`. The same file is the script that
-# does it (cmake -P).
+# embed_templates(folder LANG path=file… [LANG path=file…]…) writes folder/templates.c whenever one of the files changes, and leaves
+# its path in `embedded_templates`. The projects are in the given order, each with its files at their paths. The script that does
+# this is this same file (cmake -P).
 
 function(embed_templates folder)
     set(embedded_templates ${folder}/templates.c PARENT_SCOPE)

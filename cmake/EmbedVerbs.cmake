@@ -2,7 +2,7 @@
 # Turns the headers of sql/queries/admin_*.sql into C data: see verbs/verb.h.
 #
 # embed_verbs(folder files…) writes folder/verbs/list.h and list.c whenever one of the files changes, and leaves list.c in
-# `embedded_verbs`. The same file is the script that does it (cmake -P).
+# `embedded_verbs`. The script that does this is this same file (cmake -P).
 
 function(embed_verbs folder)
     set(embedded_verbs ${folder}/verbs/list.c PARENT_SCOPE)
@@ -18,12 +18,12 @@ endif()
 
 cmake_minimum_required(VERSION 3.25) # as a script it has no project
 
-# What a column is, and how it gives way (verbs/table.h).
+# The types of columns, and how a column yields if a table has no room (verbs/table.h).
 set(words text number bool json seconds time count wide long list prose hidden extra)
 set(forms text flag queue kind number choice rate days duration backoff)
 set(keys params shows tables then none says preview method)
 
-# All lines `-- key: …` of a header as one text.
+# Returns all lines `-- key: …` of a header as one text.
 function(header_of key ret)
     set(found "")
     foreach(line IN LISTS lines)
@@ -130,7 +130,7 @@ function(tables_of text own ret)
     set(${ret} "${rows}" PARENT_SCOPE)
 endfunction()
 
-# A member `what` with its count, and the array that it points to.
+# Adds a member `what` with its count, and the array that it points to.
 macro(add_array what type rows)
     if(NOT "${rows}" STREQUAL "")
         string(APPEND source "static const struct ${type} ${name}_${what}s[] = {\n${rows}};\n")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a package is made of, as CycloneDX JSON: each library that its programs load, directly or not, with the Debian package
-# that it was linked from, and the packages of which only headers were compiled in.
+# Writes the contents of a package as CycloneDX JSON: each library that its programs load, directly or not, with the Debian package
+# that provides it, and the packages from which only headers were compiled in.
 #
 # cmake -DOUT=file -DNAME=claimd-worker -DVERSION=0.2.0 -DPROGRAMS=a,b -DMODULES=c.so -DHEADERS=uthash-dev \
 #     -P Sbom.cmake
@@ -27,7 +27,7 @@ function(query ret)
     endif()
 endfunction()
 
-# The package that owns a file. dpkg knows it by the path that was in the package, with or without /usr.
+# Returns the package that owns a file. dpkg knows a file by its path in the package, with or without /usr.
 function(owner_of path ret)
     get_filename_component(real ${path} REALPATH)
     string(REGEX REPLACE "^/usr/" "/" bare ${real})
@@ -43,7 +43,7 @@ endfunction()
 
 set(components "[]")
 set(count 0)
-# One component; an empty version where there is no Debian to ask.
+# Adds one component; its version is empty if dpkg does not know it.
 function(add_component name version purl kind soname)
     set(item "{}")
     string(JSON item SET "${item}" type "\"library\"")

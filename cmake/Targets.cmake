@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# How each kind of target is built, said once.
+# How each kind of target is built.
 #
-# A library `name` lives in the folder `name/`. Its headers are included as "name/x.h", and only by targets that link it:
-# the include directory is a private folder of the build tree that holds nothing but a link to that one source folder,
-# so an include that the architecture forbids does not compile.
+# A library `name` is in the folder `name/`. Its headers are included as "name/x.h", and only by targets that link it: the
+# include directory is a private folder of the build tree that holds only a link to the library's source folder, so an
+# include that the architecture forbids does not compile.
 
 set(CLAIMD_WARNINGS
     -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes
@@ -13,7 +13,7 @@ set(CLAIMD_WARNINGS
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     # clang doesn't know uthash's fall-through comments.
     list(APPEND CLAIMD_WARNINGS -Wduplicated-cond -Wlogical-op -Wimplicit-fallthrough)
-    if(CMAKE_C_FLAGS MATCHES "-fsanitize") # hides from the compiler what it needs to know of lengths
+    if(CMAKE_C_FLAGS MATCHES "-fsanitize") # hides lengths from the compiler that it would need
         list(APPEND CLAIMD_WARNINGS -Wno-format-truncation)
     else()
         list(APPEND CLAIMD_WARNINGS -Wformat-truncation=1)
@@ -27,7 +27,7 @@ target_compile_features(claimd_flags INTERFACE c_std_11)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Every program of the build lies in one folder, as it does after installation.
+# All programs of the build are in one folder, as after installation.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CLAIMD_PLUGIN_DIR ${PROJECT_BINARY_DIR}/plugins)
 
@@ -46,7 +46,7 @@ function(claimd_library name)
     claimd_include_root(${name} PUBLIC ${name} ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# claimd_program(name COMPONENT c SOURCES … LINKS …): installed to bin; the component is a package (deploy/packages)
+# claimd_program(name COMPONENT c SOURCES … LINKS …): installed to bin; the component is the package (deploy/packages)
 function(claimd_program name)
     cmake_parse_arguments(ARG "" "COMPONENT" "SOURCES;LINKS" ${ARGN})
     add_executable(${name} ${ARG_SOURCES})
@@ -54,7 +54,7 @@ function(claimd_program name)
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
 endfunction()
 
-# claimd_plugin(name DIRECTORY dir SOURCES … LINKS …): a handler, name.so, that includes nothing of ours but the SDK
+# claimd_plugin(name DIRECTORY dir SOURCES … LINKS …): a handler, name.so, which includes no headers of claimd except the SDK's
 function(claimd_plugin name)
     cmake_parse_arguments(ARG "" "DIRECTORY" "SOURCES;LINKS" ${ARGN})
     add_library(plugin_${name} MODULE ${ARG_SOURCES})
@@ -63,8 +63,8 @@ function(claimd_plugin name)
     target_link_libraries(plugin_${name} PRIVATE sdk ${ARG_LINKS} claimd_flags)
 endfunction()
 
-# claimd_add_test(NAME name COMMAND program … [CONFIGURATIONS c]): add_test() in tests/support/guard.c, so that nothing is
-# left of a test that is killed
+# claimd_add_test(NAME name COMMAND program … [CONFIGURATIONS c]): add_test() under tests/support/guard.c, so that a killed
+# test leaves nothing behind
 function(claimd_add_test)
     cmake_parse_arguments(ARG "" "NAME" "COMMAND;CONFIGURATIONS" ${ARGN})
     list(POP_FRONT ARG_COMMAND program)
@@ -85,13 +85,13 @@ function(claimd_test name)
     target_link_libraries(${name} PRIVATE ${ARG_LINKS} support claimd_flags PkgConfig::CHECK)
     add_dependencies(${name} test_guard)
     claimd_add_test(NAME ${name} COMMAND ${name})
-    if(name MATCHES "redlock") # the lock library's own, of whatever kind: ./dev test -L redlock
+    if(name MATCHES "redlock") # any test of the lock library: ./dev test -L redlock
         list(APPEND ARG_LABEL redlock)
     endif()
     if(name MATCHES "metrics")
         list(APPEND ARG_LABEL metrics)
     endif()
-    math(EXPR limit "${ARG_TIMEOUT} * 5") # neither this nor a test's own limit is for a busy machine to reach
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${limit} COST ${ARG_TIMEOUT} # the longest begin first
+    math(EXPR limit "${ARG_TIMEOUT} * 5") # so that no limit, this or a test's own, is reached on a busy machine
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${limit} COST ${ARG_TIMEOUT} # the longest tests start first
         ENVIRONMENT "CK_DEFAULT_TIMEOUT=30;CK_TIMEOUT_MULTIPLIER=5;CLAIMD_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};CLAIMD_PLUGIN_DIR=${CLAIMD_PLUGIN_DIR};CLAIMD_TEST_PLUGIN_DIR=${PROJECT_BINARY_DIR}/test_plugins;CLAIMD_SOURCE_DIR=${PROJECT_SOURCE_DIR};CLAIMD_TEST_PG_TEMPLATE=${PROJECT_BINARY_DIR}/pg-template")
 endfunction()

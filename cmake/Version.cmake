@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The one version of everything here.
+# The version of everything in this repository.
 set(CLAIMD_RELEASE 0.2.0)
 
-# What this build calls itself: -DCLAIMD_BUILD=… where there is no git, as in a Docker build; else cmake/build-version, asked again
-# when another commit is checked out.
+# Returns the version that this build reports: -DCLAIMD_BUILD=… if there is no git, as in a Docker build; otherwise the output of
+# cmake/build-version, which runs again when another commit is checked out.
 function(claimd_build ret)
     set(CLAIMD_BUILD "" CACHE STRING "What --version prints; empty: from git")
     set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR})

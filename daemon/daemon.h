@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimd-worker and claimd-scheduler share apart from their work: the command line, exit
- * codes, the Redis nodes of the configuration, and the log events about those nodes. */
+ * The parts that claimd-worker and claimd-scheduler share: the command line, exit codes, the Redis
+ * nodes of the configuration, and the log events about those nodes. */
 #ifndef CLAIMD_DAEMON_DAEMON_H
 #define CLAIMD_DAEMON_DAEMON_H
 

@@ -17,7 +17,7 @@ struct list_entry {
 struct list {
     struct list_entry *entries;
     size_t count;
-    size_t left_out; /* not readable for everybody, or with a name that md5sum would escape */
+    size_t left_out; /* not readable for all users, or with a name that md5sum would escape */
 };
 
 /* Reads all entries of /var/lib/dpkg/info, or, with `max` > 0, that many, spread evenly over them.

@@ -125,8 +125,8 @@ struct feed_range {
     int64_t turn;          /* turn of the lane, restored if the read fails */
 };
 
-/* Where an unknown lane of a served queue may be; the rows of known lanes are not walked to find
- * others. */
+/* A gap between known lanes of a served queue, in which an unknown one may be; the rows of known
+ * lanes are not walked to find others. */
 #define FEED_GAPS_MAX 512
 
 enum feed_gap_form {

@@ -12,7 +12,7 @@
 #define RETRY_MAX_US (5 * US_PER_S)
 #define RETRY_DOUBLINGS_MAX 7 /* 50 ms · 2^7 is past the maximum */
 #define NODE_HANDLES 4
-/* fraction of the time to connect for which a lookup may take before its last answer is used */
+/* fraction of the time to connect that a lookup may take before its last answer is used */
 #define NAME_SHARE 4
 
 static void node_connect(struct redis_node *n);

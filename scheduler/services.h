@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tasks of the leader. Each task is a service in a file of its own and a row of the table in
- * services.c. Services start when leading begins and stop when it ends; each roll (once a second)
- * and each new configuration is passed to those that run. */
+ * The leader's tasks. Each is a service in a file of its own and a row of the table in services.c.
+ * Services start when leading begins and stop when it ends; each roll (once a second) and each new
+ * configuration is passed to those that run. */
 #ifndef CLAIMD_SCHEDULER_SERVICES_H
 #define CLAIMD_SCHEDULER_SERVICES_H
 

@@ -1,18 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Is what the database holds what claimd promises? `claimctl db verify` runs this file; so may anybody who may read the tables:
+-- Checks that the contents of the database are as claimd promises. `claimctl db verify` runs this file, and so can any role that may
+-- read the tables:
 --
---     psql -XAt -d DATABASE -f check.sql                          rows are violations; nothing printed is good
---     PGOPTIONS="-c claimd.check_after='5 s'" psql …              with other settings, see below
+--     psql -XAt -d DATABASE -f check.sql                          each row is a violation; no output is good
+--     PGOPTIONS="-c claimd.check_after='5 s'" psql …              with other settings (see below)
 --
--- Form, kept as it is for programs that read it: each query begins with a line `-- check: NAME RULE TEXT`, ends with the only line
--- that ends in a semicolon, takes no parameters, reads only, and returns at most 100 rows of four columns (check, rule, job, detail):
--- its NAME, the RULE that is broken (docs/guarantees.md), the job's id or NULL, and what is wrong. A line `-- suspect: …` below the
--- first says that its rows are no violations yet, and what settles it; a line `-- warning: …`, that they are none, but worth a look.
+-- The form is stable, for programs that read this file. Each query begins with a line `-- check: NAME RULE TEXT`, and its last line is
+-- the only one that ends in a semicolon. It takes no parameters, only reads, and returns at most 100 rows of four columns (check, rule,
+-- job, detail): its NAME, the broken RULE (docs/guarantees.md), the job's id or NULL, and what is wrong. A line `-- suspect: …` below
+-- the first one says that the rows are not violations yet, and how to decide; a line `-- warning: …` says that they are not violations,
+-- but worth a look.
 --
--- Settings:  claimd.check_after   how long something may last that recovery ends (default 60 s)
---            claimd.check_since   finished jobs and attempts that ended before are left out (default: none)
+-- Settings:  claimd.check_after   how long a condition may last before recovery ends it (default 60 s)
+--            claimd.check_since   leaves out finished jobs and attempts that ended before this time (default: none)
 --
--- A kind's limits may change with its plugin: what began before they were announced is not held against them.
+-- The limits of a kind may change with its plugin: a run that began before they were announced does not count as a violation.
 
 -- check: fence_twice inv.S1 a fence was given to the claims of two jobs
 SELECT 'fence_twice' AS "check", 'inv.S1' AS rule, min(id) AS job, format('fence %s is also of job %s', fence, max(id)) AS detail
@@ -237,7 +239,8 @@ SELECT 'crashes' AS "check", 'inv.L5' AS rule, j.id AS job, format('%s crashes, 
  LIMIT 100;
 
 -- check: unfed inv.L1 a due job of a served kind has no hint: the feed does not reach it
--- suspect: the oldest of each lane; in a backlog they wait for their turn. It is one if it has no hint in Redis, look after look
+-- suspect: the oldest jobs of each lane, which in a backlog wait for their turn. A job is a violation if, time after time, it has no
+-- hint in Redis
 WITH RECURSIVE served AS MATERIALIZED (
     SELECT DISTINCT q.queue COLLATE "C" AS queue, s.kind
       FROM claimd.live_worker w, unnest(w.queues) AS q(queue), unnest(w.kinds) AS s(kind)
@@ -253,7 +256,7 @@ WITH RECURSIVE served AS MATERIALIZED (
 )
 SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
        format('kind %s in queue %s, priority %s, due since %s', j.kind, l.queue, l.priority, j.ready_at) AS detail
-  FROM (SELECT * FROM lane LIMIT 20000) l -- a lane of each queue in turn, and doctor says when there are more
+  FROM (SELECT * FROM lane LIMIT 20000) l -- lanes of the queues in turn, and doctor reports if there are more
  CROSS JOIN LATERAL (
      SELECT h.id, h.kind, h.ready_at, row_number() OVER (ORDER BY h.ready_at, h.id) AS rank
        FROM (SELECT id, kind, ready_at, state FROM claimd.job
@@ -267,8 +270,8 @@ SELECT 'unfed' AS "check", 'inv.L1' AS rule, j.id AS job,
  LIMIT 100;
 
 -- check: idle_beside_due inv.L9 a due job waits beside a worker with an idle slot for it
--- warning: by what the workers' last heartbeats say. Only jobs that were never claimed, and have no limit: of others their rows
--- do not say since when they wait
+-- warning: as of the workers' last heartbeats. Only jobs that were never claimed and have no limit: the rows of other jobs do not show
+-- since when they wait
 SELECT 'idle_beside_due' AS "check", 'inv.L9' AS rule, j.id AS job,
        format('kind %s in queue %s, due since %s, and worker %s on %s has had an idle slot since %s', j.kind, j.queue, j.ready_at,
               v.worker_id, v.host, v.spare_since) AS detail

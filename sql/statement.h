@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The SQL of claimd as data, embedded at build from sql/queries, sql/migrations and sql/functions
- * by cmake/EmbedSql.cmake. A query file's header says `-- params: int8[], uuid, text` (types in the
- * order of $1, $2, …; of verbs each with its name: verbs/verb.h) and becomes a `const struct
- * pg_statement SQL_<FILE NAME>` in the generated "sql/queries.h". Nothing here needs libpq. */
+ * The SQL of claimd as data, which cmake/EmbedSql.cmake embeds at build time from sql/queries,
+ * sql/migrations and sql/functions. Each query file becomes a `const struct pg_statement
+ * SQL_<FILE NAME>` in the generated "sql/queries.h". Its header lists the types of $1, $2, … in
+ * order, as in `-- params: int8[], uuid, text`; for verbs, each type follows the parameter's name
+ * (verbs/verb.h). Nothing here needs libpq. */
 #ifndef CLAIMD_SQL_STATEMENT_H
 #define CLAIMD_SQL_STATEMENT_H
 
-/* Prepared once per session under its name. `types`: one OID per parameter. */
+/* A statement, prepared once per session under its name. `types`: one OID per parameter. */
 struct pg_statement {
     const char *name;
     const char *sql;
@@ -33,7 +34,7 @@ struct pg_statement {
 #define PG_TID_ARRAY 1010U
 #define PG_INT8_ARRAY 1016U
 
-/* Versions are 1, 2, 3… without gaps: sql_migrations[version - 1]. */
+/* Versions are 1, 2, 3… without gaps, so a version is at sql_migrations[version - 1]. */
 struct sql_migration {
     int version;
     const char *name; /* "0001_jobs" */
@@ -44,8 +45,8 @@ struct sql_migration {
 /* A file of sql/functions or sql/views. */
 struct sql_functions {
     const char *name;   /* "functions/enqueue" */
-    const char *names;  /* of its functions, as text[]: "{enqueue,enqueue_many}" */
-    const char *digest; /* of its text, 64 hex digits */
+    const char *names;  /* its functions, as text[]: "{enqueue,enqueue_many}" */
+    const char *digest; /* SHA-256 of its text, 64 hex digits */
     const char *sql;
 };
 

@@ -90,7 +90,7 @@ struct ctl_command_list {
 extern const struct ctl_command_list ctl_db_commands, ctl_job_commands, ctl_queue_commands,
     ctl_cluster_commands;
 
-/* All commands, in the order of the help. */
+/* Give access to all commands, in the order of the help. */
 size_t ctl_command_count(void);
 const struct ctl_command *ctl_command_at(size_t i);
 extern const struct ctl_option ctl_common_options[];

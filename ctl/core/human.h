@@ -19,7 +19,7 @@ void human_duration(double seconds, char ret_text[HUMAN_MAX]);
  * ("2026-01-31T08:00:00.123Z"), relative to now_us. INVALID: not of that form. */
 enum status human_time(const char *text, int64_t now_us, char ret_text[HUMAN_MAX]) MUST_USE;
 
-/* The other way: writes microseconds since 1970 as "2026-01-31T08:00:00.123456Z". */
+/* Writes microseconds since 1970 as "2026-01-31T08:00:00.123456Z". */
 void human_iso(int64_t us, char ret_text[HUMAN_TIME_MAX]);
 
 #endif

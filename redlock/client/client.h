@@ -235,7 +235,7 @@ void owner_add(struct redlock_owner *o, struct redlock_lock *l); /* adds a lock 
 /* Counts one unlock; *ret_is_last: it was the last one. Returns false if there was nothing left to
  * unlock. */
 bool owner_leave(struct redlock_lock *l, bool *ret_is_last);
-/* Keeps the handle for a while, so that an unlock too many is detected. */
+/* Keeps the handle for a while, so that a surplus unlock is detected. */
 void owner_retire(struct redlock_lock *l);
 bool owner_is_cancelled(const struct redlock_owner *o); /* accepts NULL */
 

@@ -135,7 +135,7 @@ static void conclude(struct redlock_batch *b)
 }
 
 /* Reports by the idle handle, later in this turn of the loop: votes that arrive together are
- * counted together, so that a refusal is more often told from a mere lack of votes. */
+ * counted together, so that a refusal is more often distinguished from a mere lack of votes. */
 static void report_soon(struct redlock_batch *b)
 {
     struct redlock_async *lock = b->lock;

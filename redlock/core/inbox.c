@@ -31,7 +31,7 @@ struct inbox {
     struct inbox_node nodes[REDLOCK_NODES_MAX];
     char channel[CHANNEL_SIZE];
     int64_t refresh_at_us;
-    int64_t close_at_us; /* if nothing waits until then; INT64_MAX = something does, or closed */
+    int64_t close_at_us; /* unless a waiter comes; INT64_MAX = one is there, or closed */
 };
 
 /* ---- messages ---- */

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a worker gets of a job that it claims. Args come along where they are small and need no decompression; else job/args.sql fetches
--- them, with large metadata, a checkpoint, predecessors, and those that are much longer as text ({flag.long}).
+-- The columns that a worker gets of a job that it claims. Args are included if they are small and need no decompression; otherwise
+-- job/args.sql fetches them, as well as large metadata, a checkpoint, predecessors, and values that are much longer as text ({flag.long}).
 id, fence, attempt, crashes, kind, queue, priority, ready_at, attempted_at, max_attempts,
           (EXTRACT(EPOCH FROM timeout) * 1000000)::bigint AS timeout_us,
           backoff, generation, created_at, array_to_json(tags)::text AS tags,

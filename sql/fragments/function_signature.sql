@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A function `p` of pg_proc by its name and types, whatever the search_path.
+-- The name and the types of a function `p` of pg_proc, whatever the search_path is.
 p.proname || '(' || COALESCE((SELECT string_agg(t.typname, ', ' ORDER BY a.n)
                                 FROM unnest(p.proargtypes) WITH ORDINALITY AS a(oid, n)
                                 JOIN pg_catalog.pg_type t ON t.oid = a.oid), '') || ')'

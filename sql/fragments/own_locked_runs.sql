@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The same without waiting: rows that somebody has locked are left out (INTERFACES rule 4).
+-- own_runs without waiting: rows that another session has locked are left out (INTERFACES rule 4).
 id = ANY (ARRAY(SELECT id FROM claimd.job
                             WHERE id = ANY ((SELECT $1)::bigint[]) AND state = 'running'
                               AND fence = $2[width_bucket(fence, $2)]

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that come after others.
+-- Jobs that wait for other jobs.
 
 CREATE OR REPLACE FUNCTION why_not_after(after bigint[], if_dead text) RETURNS text
 LANGUAGE sql STABLE
@@ -12,20 +12,21 @@ RETURN CASE WHEN array_ndims(after) > 1
             WHEN if_dead NOT IN ('cancel', 'run', 'hold')
             THEN 'if_dead: must be cancel, run or hold' END;
 
--- Of element n of an array: the elements before it that its job comes after.
+-- Returns what is wrong with `after_jobs` of element n of an array: the positions of the elements that its job
+-- waits for. NULL if it is valid.
 CREATE OR REPLACE FUNCTION why_not_after_jobs(after_jobs integer[], n bigint) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN array_ndims(after_jobs) > 1 OR cardinality(after_jobs) NOT BETWEEN 1 AND 10000
                  OR array_position(after_jobs, NULL) IS NOT NULL OR 0 > ANY (after_jobs) OR n <= ANY (after_jobs)
             THEN 'after_jobs: must be 1 to 10000 positions, from 0, of elements before this one' END;
 
--- What is wrong with the predecessors of element n of an array.
+-- Returns what is wrong with the predecessors of element n of an array, or NULL if they are valid.
 CREATE OR REPLACE FUNCTION why_not_after_any(r job_request, n bigint) RETURNS text
 LANGUAGE sql STABLE
 RETURN COALESCE(why_not_after(COALESCE(r.after, CASE WHEN r.after_jobs IS NOT NULL THEN '{1}'::bigint[] END), r.if_dead),
                 why_not_after_jobs(r.after_jobs, n));
 
--- The flags of each element of enqueue_many(): {flag.waits} for others, {flag.awaited} by later elements.
+-- Returns the flags of each element of enqueue_many(): {flag.waits} if it waits for others, {flag.awaited} if later elements wait for it.
 CREATE OR REPLACE FUNCTION waiting_marks(jobs jsonb) RETURNS smallint[]
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     WITH told AS MATERIALIZED (
@@ -38,8 +39,8 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
       LEFT JOIN (SELECT DISTINCT u.at + 1::bigint AS n FROM told o CROSS JOIN unnest(o.after_jobs) AS u(at)) AS p ON p.n = t.n
 $$;
 
--- Does one of the jobs wait for that one, or for one that does? The state is asked for in a way that no partial index answers: while the
--- table seems to be empty, that one would be read from end to end for each job.
+-- True if one of the jobs `waiting` is `job`, or waits for it, directly or through other jobs. The state is tested by an expression
+-- that no partial index matches: while the table seems to be empty, such an index would be read from end to end for each job.
 CREATE OR REPLACE FUNCTION wait_for(waiting bigint[], job bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET jit = off AS $$
@@ -50,8 +51,8 @@ BEGIN
                    SELECT FROM before WHERE id = job);
 END $$;
 
--- Lets a job that has not started wait for others; returns its id. `if_dead`: what happens if one of them is discarded or cancelled:
--- cancel = it is cancelled too; run = it runs all the same; hold = it waits until somebody retries that one, or cancels this.
+-- Makes a job that has not started wait for others; returns its id. `if_dead` says what happens if one of these is discarded or cancelled:
+-- cancel = the job is cancelled, too; run = it runs all the same; hold = it waits until that one is retried, or this one is cancelled.
 CREATE OR REPLACE FUNCTION after(job bigint, predecessors bigint[], if_dead text DEFAULT 'cancel') RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -104,9 +105,10 @@ BEGIN
     RETURN job;
 END $$;
 
--- Lets the jobs of an array, which enqueue_many() or enqueue_many_unique() has made just now, wait for others, as after() does for one.
--- Nobody knows them, so none can close a circle: one that names the id of another of them has guessed it. `made`: which of them are new,
--- if none has its flags yet; NULL: all, with waiting_marks(). Arrays are planned anew each time: their size matters.
+-- Makes the jobs of an array, which enqueue_many() or enqueue_many_unique() has just inserted, wait for others, as after() does for
+-- one. No other session knows their ids, so they can't close a cycle; an element that names the id of another one has guessed it, and
+-- is refused. `made`: which of them are new, if none has its flags yet; NULL: all are new and have their flags, from waiting_marks().
+-- Statements are planned again at each call, because the sizes of the arrays matter.
 CREATE OR REPLACE FUNCTION after_many(jobs jsonb, ids bigint[], made boolean[] DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_seqscan = off
 SET jit = off AS $$
@@ -168,8 +170,8 @@ BEGIN
     SELECT ids[p.n] FROM unnest(places, others) AS p(n, id) GROUP BY p.n HAVING bool_and(p.id = ANY (ended_ids));
 END $$;
 
--- By the leading scheduler, each second: jobs whose predecessors have all ended become due, or are cancelled. Returns how many, how many
--- could not be changed, and why the last one: those are tried again each time.
+-- Called by the leading scheduler each second: makes jobs due, or cancels them, whose predecessors have all ended. Returns how many,
+-- how many could not be changed, and why the last of these; they are tried again each time.
 CREATE OR REPLACE FUNCTION release_jobs(most integer DEFAULT 1000, OUT released bigint, OUT failed bigint, OUT why text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 SET lock_timeout = '50ms' AS $$
@@ -214,8 +216,8 @@ BEGIN
     END IF;
 END $$;
 
--- As repair_batches(), for jobs that wait for one that is gone: its end counts as in its batch. A look at the first ten thousand of
--- those that are waited for.
+-- Does what repair_batches() does for jobs that wait for a job that is gone: the end of that job counts as it does in a batch. Looks
+-- at the first ten thousand rows of job_after.
 CREATE OR REPLACE FUNCTION repair_waits() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -247,7 +249,7 @@ LANGUAGE sql SET search_path = claimd, pg_catalog, pg_temp AS $$
                       after_ids = ARRAY(SELECT DISTINCT u.id FROM unnest(w.after_ids || excluded.after_ids) AS u(id) ORDER BY u.id)
 $$;
 
--- The jobs that a job waits for, or has waited for, as they are now; NULLs where a job's history has been dropped.
+-- Returns the jobs that a job waits for or has waited for, as they are now; with NULLs if the history of such a job has been dropped.
 CREATE OR REPLACE FUNCTION predecessors(job bigint) RETURNS TABLE (id bigint, kind text, state text, result jsonb, error text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
@@ -262,7 +264,8 @@ BEGIN
      ORDER BY p.id;
 END $$;
 
--- The same as a JSON array, for the handler of the job; NULL: it came after no job; null: longer than that.
+-- Returns the same as a JSON array, for the handler of the job; NULL if the job has no predecessors, and null in JSON if the array
+-- would be longer than `most`.
 CREATE OR REPLACE FUNCTION predecessors_text(job bigint, most integer) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT CASE WHEN octet_length(a.json) <= most THEN a.json ELSE 'null' END

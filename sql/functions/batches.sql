@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Batches: jobs that are one thing, with a job that follows.
+-- Batches: groups of jobs, and the jobs that follow when a group has ended.
 
 CREATE OR REPLACE FUNCTION refuse_batch(batch bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -10,7 +10,7 @@ BEGIN
                                      FROM batch b WHERE b.id = refuse_batch.batch), 'not found'));
 END $$;
 
--- A job that follows a batch knows it by metadata.batch_id.
+-- Returns the request of a job that follows a batch, with the batch's id as metadata.batch_id.
 CREATE OR REPLACE FUNCTION follow_up_of(batch bigint, request jsonb) RETURNS jsonb
 LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT CASE WHEN jsonb_typeof(request) <> 'object' THEN request
@@ -18,7 +18,7 @@ LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
                                                                || jsonb_build_object('batch_id', batch)) END
 $$;
 
--- `follow_up`: a job, as an element of enqueue_many().
+-- Opens a batch; returns its id. `follow_up`, `on_success` and `on_failure` are jobs, each as an element of enqueue_many().
 CREATE OR REPLACE FUNCTION batch_open(name text DEFAULT '', follow_up jsonb DEFAULT NULL, on_success jsonb DEFAULT NULL,
                            on_failure jsonb DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -43,8 +43,8 @@ BEGIN
     RETURN new_id;
 END $$;
 
--- Adds a job that has not ended, such as one that was made just now, and returns its id. A job is in one batch at most; again is no
--- error. The batch stays open until the transaction ends.
+-- Adds a job that has not ended, such as one that was just enqueued, and returns its id. A job is in at most one batch; repeating the
+-- call is no error. The batch can't be closed until the transaction ends.
 CREATE OR REPLACE FUNCTION batch_add(batch bigint, job bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -70,7 +70,7 @@ BEGIN
     RETURN job;
 END $$;
 
--- All jobs have been added. A second time is no error.
+-- Closes a batch, because all jobs have been added. Repeating the call is no error.
 CREATE OR REPLACE FUNCTION batch_close(batch bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -83,7 +83,7 @@ BEGIN
     UPDATE batch b SET closed_at = clock_timestamp() WHERE b.id = batch_close.batch AND b.closed_at IS NULL;
 END $$;
 
--- Cancels what has not ended, and returns how many jobs that was; those that run are asked to end.
+-- Closes a batch and cancels its open jobs; returns their number. Running jobs are asked to stop.
 CREATE OR REPLACE FUNCTION batch_cancel(batch bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -102,7 +102,7 @@ BEGIN
     RETURN done;
 END $$;
 
--- For whoever has the id: producers may read nothing else of it.
+-- Returns the state and the counts of a batch: producers may read nothing else of it.
 CREATE OR REPLACE FUNCTION batch_status(batch bigint)
 RETURNS TABLE (state text, jobs bigint, open bigint, succeeded bigint, failed bigint, cancelled bigint, follow_up_job bigint,
                outcome_job bigint)
@@ -115,14 +115,15 @@ BEGIN
      WHERE b.id = batch_status.batch;
 END $$;
 
--- The batch that a job is in.
+-- Returns the batch that a job is in, or NULL.
 CREATE OR REPLACE FUNCTION batch_of(job bigint) RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT m.batch_id FROM batch_job m WHERE m.job_id = batch_of.job
 $$;
 
--- By the leading scheduler, each second: ends batches that are closed and have no open job, and makes their follow-ups, once. One
--- that can't be made keeps no other from it; its reason is in the row. Returns batch, follow-up job, and the reason.
+-- Called by the leading scheduler each second: ends batches that are closed and have no open job, and enqueues the jobs that follow
+-- them, once. If these can't be enqueued, other batches still end, and the reason is stored in the batch's row. Returns batch,
+-- follow-up job, reason, and the job for the outcome.
 CREATE OR REPLACE FUNCTION end_batches(most integer DEFAULT 100) RETURNS TABLE (batch_id bigint, job_id bigint, why text, outcome_job_id bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '50ms' AS $$
 DECLARE
@@ -170,8 +171,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Jobs of closed batches that are gone without the batch having been told, by a DELETE of somebody, count as they ended, or as cancelled.
--- A look at the first hundred open ones of each batch: as they end, the others come to be among them. Returns how many it found.
+-- Finds jobs of closed batches that are gone, but whose end the batch has not recorded, as after a manual DELETE; they count as they
+-- ended, or as cancelled. Looks at the first hundred open jobs of each batch; as these end, the others move up. Returns how many it found.
 CREATE OR REPLACE FUNCTION repair_batches() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE

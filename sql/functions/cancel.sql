@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that shall not run, or not be remembered.
+-- Cancelling open jobs, and deleting finished ones.
 
--- A job that does not run is cancelled at once; one that runs is asked to end, and 'cancelling'. A second time is no error.
+-- Cancels a job. A job that does not run is cancelled at once; a running one is asked to stop, and the result is 'cancelling'.
+-- Repeating the call is no error.
 CREATE OR REPLACE FUNCTION cancel(id bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -48,7 +49,7 @@ BEGIN
             ELSE COALESCE(' is ' || found_state || ' already', ' not found') END;
 END $$;
 
--- Forgets a finished job: all its generations, failed attempts and edits. Returns its state.
+-- Deletes a finished job: all its generations, failed attempts and edits. Returns its last state.
 CREATE OR REPLACE FUNCTION delete_job(id bigint) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE

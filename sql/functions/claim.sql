@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Claiming jobs of which only some may run at a time, and what they free when they end.
+-- Claiming jobs with limits, and freeing what they held when they end.
 
--- Locks up to `most` free places of a queue, so that never more than its limit are taken: where a limit was lowered, those that
--- are held beyond it count. Places that somebody is taking or giving back are left out.
+-- Locks up to `most` free places of a queue and returns their numbers, so that no more places are taken than its limit allows: after
+-- a limit was lowered, places that are held beyond it count. Places that another session is taking or giving back are left out.
 CREATE OR REPLACE FUNCTION free_slots(queue text, max_running integer, most integer) RETURNS integer[]
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -16,7 +16,7 @@ BEGIN
                   ORDER BY s.n LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
 END $$;
 
--- Waits for another claim that has taken tokens: for as long as a worker that is refused would leave the queue alone.
+-- Waits for another claim that has taken tokens, but no longer than a refused worker would leave the queue alone.
 CREATE OR REPLACE FUNCTION await_bucket(queue text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '20ms' AS $$
 BEGIN
@@ -25,10 +25,10 @@ EXCEPTION WHEN lock_not_available THEN
     NULL;
 END $$;
 
--- Which of the jobs, in their order, find a place of their keys; for claims with a job that has two, or while places are kept for some. A
--- job with one key is left out only where those before it leave it none: it waits for a run that is being ended. One with two keys also
--- where all places seem to be held: for what it took and gave back others would wait. `rated`, `key_left`: what the buckets hold of
--- the keys that have one.
+-- Returns which of the jobs, in their order, find a place of their keys; for claims that include a job with two keys, or while places
+-- are reserved for such jobs. A job with one key is left out only if the jobs before it leave it no place; if all places are held, it
+-- waits for a run that is just ending. A job with two keys is left out then as well: others would have to wait for the key that it
+-- took and gave back. `rated`, `key_left`: the keys that have a bucket, and what it holds.
 CREATE OR REPLACE FUNCTION fit_keys(jobs bigint[], keys text[], second_keys text[], rated text[], key_left double precision[]) RETURNS boolean[]
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -68,8 +68,8 @@ BEGIN
     RETURN fits;
 END $$;
 
--- Takes free places of keys that have several, for those of the jobs (in their order) that have none yet. Where the limit was lowered,
--- places that are held beyond it count. `wanted_fences`: of those with two keys. `offered`: so many seemed to be free.
+-- Takes free places of keys that have several, for those of the jobs (in their order) that have none yet. After a limit was lowered,
+-- places that are held beyond it count. `wanted_fences`: the fences of jobs with two keys. `offered`: how many places seemed to be free.
 CREATE OR REPLACE FUNCTION take_key_places(jobs bigint[], keys text[], limits integer[], wanted_fences bigint[], won bigint[],
                                 OUT taken bigint[], OUT fences bigint[], OUT key_rows tid[], OUT offered integer)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -101,7 +101,8 @@ BEGIN
       INTO taken, fences, key_rows, offered FROM got g;
 END $$;
 
--- Who lacks a key of its two gives back the other one; the rows of both are together from here on. `twofold`: who has two.
+-- Makes jobs that lack one of their two keys give back the other one. The rows of both keys of a job are returned side by side.
+-- `twofold`: the jobs that have two keys.
 CREATE OR REPLACE FUNCTION both_or_none(won bigint[], fences bigint[], key_rows tid[], twofold bigint[],
                              OUT jobs bigint[], OUT job_fences bigint[], OUT first_rows tid[], OUT second_rows tid[])
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
@@ -116,10 +117,11 @@ BEGIN
       FROM had h WHERE h.lacks_one IS NOT TRUE;
 END $$;
 
--- Claims those of the jobs that job_claim leaves out, within their limits, and after the edits that waited for this attempt
--- ({flag.asked}); `ahead`, in rising order: those of them that no runner waits for. In this order, so that it neither deadlocks nor leaks: lock
--- the jobs, lock tokens and free places, take the keys in their order, change only who has won. What somebody has locked is left out,
--- but whoever is ending the run that holds a key is waited for: then it is ours. `key_row`, `place`, `second_row`: for free_ended().
+-- Claims those of the jobs that job_claim leaves out, within their limits, and after applying the edits that were kept for this
+-- attempt ({flag.asked}). `ahead`, in rising order: those of the jobs that no runner waits for. The order of the steps prevents
+-- deadlocks and leaks: lock the jobs, lock tokens and free places, take the keys in their order, change only the winners. Locked rows
+-- are left out; but if a transaction is ending the run that holds a key, the claim waits for it and then takes the key. `key_row`,
+-- `place`, `second_row`: for free_ended().
 CREATE OR REPLACE FUNCTION claim_limited(ids bigint[], worker uuid, kinds text[], ahead bigint[])
 RETURNS TABLE (id bigint, fence bigint, created_at timestamptz, ready_at timestamptz, attempted_at timestamptz, attempt integer,
                crashes integer, generation integer, max_attempts integer, priority smallint, flags smallint, queue text, kind text,
@@ -347,10 +349,10 @@ BEGIN
               CASE WHEN placed[width_bucket(j.id, placed)] = j.id THEN places[width_bucket(j.id, placed)] END, w.second_at;
 END $$;
 
--- Frees what these runs have held, where they run no more: called for jobs whose `flags` have {flag.key|place}, after the statements that end
--- them, in their transaction. `key_rows`, `places`: where claim_limited() said that it is, as rows of `exclusive` and `slot`; NULL: the
--- run holds no such thing, (0,0): nobody knows. What is not found there is looked for by its fence, which belongs to one run. Returns
--- the jobs that this makes claimable: push their hints.
+-- Frees what these runs have held, if they no longer run. Called for jobs whose `flags` have {flag.key|place}, after the statements
+-- that end them and in the same transaction. `key_rows`, `places`: the positions in `exclusive` and `slot` that claim_limited()
+-- returned. NULL: the run holds no such row; (0,0): the position is not known. A row that is not found there is looked up by its
+-- fence, which belongs to one run. Returns the jobs that may now be claimed: push their hints.
 CREATE OR REPLACE FUNCTION free_ended(ids bigint[], fences bigint[], key_rows tid[], places tid[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -396,7 +398,7 @@ BEGIN
     END IF;
 END $$;
 
--- The same for whatever is held by no run at all, whoever forgot it; rows that somebody has locked are left for the next time.
+-- Does the same for all keys and places that no run holds, whatever left them behind; rows that are locked are left for the next time.
 CREATE OR REPLACE FUNCTION free_leaked()
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET jit = off AS $$

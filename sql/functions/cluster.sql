@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The cluster as one: its fences, the programs that may join, and what workers are asked.
+-- The cluster as a whole: its fences, which programs may join, and requests to workers.
 
--- What a failover changes: the WAL timeline, or where that is not told, the moment at which this server was started. A standby was
--- started at another one than its primary. A restart changes it, too, which only skips numbers. Not pg_control_checkpoint(): after
--- a promotion it shows the former timeline until the first checkpoint. Fails on a server that is in recovery.
+-- Returns a text that a failover changes: the WAL timeline or, if the server does not report its timeline, the server's start time, which
+-- differs between a primary and its standby. A restart changes the start time too, which only skips numbers. pg_control_checkpoint()
+-- would not do: after a promotion it shows the former timeline until the first checkpoint. Fails on a server that is in recovery.
 CREATE OR REPLACE FUNCTION server_epoch() RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -32,7 +32,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- For doctor: can anything be written? Needs new pages on the disk and a commit, and leaves nothing behind.
+-- For doctor: fails if PostgreSQL can't write. Needs new pages on the disk and a commit, and leaves nothing behind.
 CREATE OR REPLACE FUNCTION probe_write() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -41,7 +41,7 @@ BEGIN
     DROP TABLE doctor_probe;
 END $$;
 
--- For functions that make what programs built for less than `version` would break.
+-- Raises CL003 while programs built for a schema below `version` may join; for functions whose effect such programs would break.
 CREATE OR REPLACE FUNCTION require_program(version integer) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -52,7 +52,8 @@ BEGIN
     END IF;
 END $$;
 
--- From now on programs that were built for an older schema can't start. CL003 while one works. Returns the version.
+-- Finishes an upgrade: programs that were built for an older schema can't start any more. Raises CL003 while one is
+-- running. Returns the schema's version.
 CREATE OR REPLACE FUNCTION finish_upgrade() RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -88,8 +89,9 @@ BEGIN
     RETURN NEW;
 END $$;
 
--- After a NOTIFY a transaction can't be prepared (PREPARE TRANSACTION), so a session may do without: SET claimd.notify = off. What it
--- brings is then found by the pass of each second, a cancel is heard of with the worker's next beat.
+-- True if this session may send a NOTIFY. After a NOTIFY, a transaction can't be prepared (PREPARE TRANSACTION), so a session may
+-- turn NOTIFY off: SET claimd.notify = off. The feed's pass, which runs each second, then finds the jobs of the session, and a worker
+-- learns of a cancel request with its next heartbeat.
 CREATE OR REPLACE FUNCTION may_notify() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -101,8 +103,8 @@ BEGIN
     RETURN setting = 'on';
 END $$;
 
--- Asks a worker to take nothing new ('quiet'), to go on if it was asked to be quiet ('resume'), or to end what runs and then itself
--- ('drain').
+-- Asks a worker to take no new jobs ('quiet'), to continue if it was asked to be quiet ('resume'), or to finish its
+-- running jobs and then exit ('drain').
 CREATE OR REPLACE FUNCTION ask_worker(worker_id uuid, what text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The end of a job: in its handler's own transaction, and what follows from it.
+-- The end of a job: completion in its handler's own transaction, and what follows from any end.
 
--- Completes a running job in the transaction of its handler, so that what the handler wrote and the completion are one commit or none
--- (guarantee G4). CL001 when the claim is not the job's newest any more: the caller must roll back. A transaction whose commit has an
--- unknown outcome must not be repeated with the same fence: that is refused as well. Until the transaction ends it has the job's row.
+-- Completes a running job in the transaction of its handler, so that the handler's writes and the completion commit together or not
+-- at all (guarantee G4). Raises CL001 if the claim is no longer the job's newest: the caller must roll back. A transaction whose
+-- commit has an unknown outcome must not be repeated with the same fence; if it has committed, the repetition is refused as well. The
+-- job's row is locked until the transaction ends.
 CREATE OR REPLACE FUNCTION complete_in_tx(id bigint, fence bigint, result jsonb DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -29,10 +30,10 @@ BEGIN
     END IF;
 END $$;
 
--- What the end of a job is to do besides, by job.flags. (What limits have given it is freed by free_ended().) One trigger for all, since
--- each costs every job a look. Whatever ends a
--- job deletes its row, so this holds for programs of every release. It never waits: a producer may hold the row of a key for long.
--- Sessions of workers plan each statement anew, which would cost more here than all that it does.
+-- Does what the end of a job requires besides, according to job.flags. (Keys and places of limits are freed by free_ended().) One
+-- trigger does it all, because each trigger costs every job a check. Every end of a job deletes its row, so this holds for programs
+-- of every release. It never waits: a producer may hold the row of a key for long. It keeps generic plans, because planning each
+-- statement again would cost more than all its work.
 CREATE OR REPLACE FUNCTION job_ended() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off AS $$
@@ -57,8 +58,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What its batch and those who wait for it are told when it comes into the history, which knows how it ended. To look that up
--- from the other trigger would take a plan over all days for each job.
+-- Records the end of a job in its batch and for the jobs that wait for it, when the job enters the history, whose row has the final
+-- state. To look the state up from the other trigger would require a plan over all days for each job.
 CREATE OR REPLACE FUNCTION job_in_history() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET jit = off AS $$

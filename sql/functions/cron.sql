@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Cron expressions: text to fields, fields to the next time.
+-- Cron expressions: from text to fields, and from fields to the next time.
 
--- The values of one field such as '*/5' or 'mon-fri,sun'. `words` are names of low, low + 1, …
+-- Returns the values of one field such as '*/5' or 'mon-fri,sun'. `words`: the names of low, low + 1, …
 CREATE OR REPLACE FUNCTION cron_field(field text, label text, low integer, high integer, words text[]) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -87,7 +87,7 @@ BEGIN
     RETURN f;
 END $$;
 
--- The first time of day at or after hour:minute:second; NULL: none is left on this day.
+-- Returns the first time of day that matches, at or after hour:minute:second; NULL if none is left on this day.
 CREATE OR REPLACE FUNCTION cron_time(f cron_fields, hour integer, minute integer, second integer) RETURNS interval
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -114,7 +114,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The first day that matches at or after `day`, within 40 years (the longest wait of a text that ever matches is 12); else NULL.
+-- Returns the first day that matches, at or after `day`, or NULL if none does within 40 years (if an expression ever
+-- matches, it does so within 12).
 CREATE OR REPLACE FUNCTION cron_day(f cron_fields, day date) RETURNS date
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -143,7 +144,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The first reading of the clock that matches at or after `reading`.
+-- Returns the first reading of the clock that matches, at or after `reading`.
 CREATE OR REPLACE FUNCTION cron_reading(f cron_fields, reading timestamp) RETURNS timestamp
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -165,11 +166,11 @@ BEGIN
     RETURN day + cron_time(f, 0, 0, 0);
 END $$;
 
--- How far a zone's clock is ahead of UTC.
+-- Returns how far a zone's clock is ahead of UTC.
 CREATE OR REPLACE FUNCTION cron_offset(at timestamptz, zone text) RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN (at AT TIME ZONE zone) - (at AT TIME ZONE 'UTC');
 
--- When a zone's clock was changed in (low, high]; the caller knows that it was.
+-- Returns when a zone's clock was changed in (low, high]; the caller knows that it was.
 CREATE OR REPLACE FUNCTION cron_change(low timestamptz, high timestamptz, zone text) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -189,7 +190,7 @@ BEGIN
     RETURN to_timestamp(b);
 END $$;
 
--- The first moment at which a zone's clock shows `reading`; of a reading that is left out: when the clock is put forward.
+-- Returns the first moment when a zone's clock shows `reading`. For a reading that is skipped: the moment when the clock is put forward.
 CREATE OR REPLACE FUNCTION cron_moment(reading timestamp, zone text) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -208,7 +209,8 @@ BEGIN
     RETURN cron_change(late, early, zone);
 END $$;
 
--- Fixed hours: each reading of the clock counts once. In the second pass of a repeated hour nothing is left of it.
+-- Returns the next tick of an expression with fixed hours: each reading of the clock counts once, so the second pass
+-- of a repeated hour has no ticks.
 CREATE OR REPLACE FUNCTION cron_next_reading(f cron_fields, zone text, after timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -229,8 +231,8 @@ BEGIN
     RETURN found;
 END $$;
 
--- Every hour: the moments at which the clock shows what matches, in both passes of a repeated hour. From one change of the clock
--- to the next; two changes are further apart than 3 days.
+-- Returns the next tick of an expression that matches every hour: the moments when the clock shows a match, in both passes of a
+-- repeated hour. Searches from one change of the clock to the next; two changes are more than 3 days apart.
 CREATE OR REPLACE FUNCTION cron_next_moment(f cron_fields, zone text, after timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -260,7 +262,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- As cron_next, of what was checked before.
+-- Does the same as cron_next(), for arguments that were checked before.
 CREATE OR REPLACE FUNCTION cron_after(cron text, zone text, after timestamptz, start timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -275,7 +277,8 @@ BEGIN
     RETURN cron_next_reading(f, zone, after);
 END $$;
 
--- The last tick in (after, upto]; NULL: there is none. By halves: a year of minutes is no reason to visit each.
+-- Returns the last tick in (after, upto], or NULL if there is none. It bisects, so that the ticks of a year of
+-- minutes are not visited one by one.
 CREATE OR REPLACE FUNCTION cron_last(cron text, zone text, after timestamptz, upto timestamptz, start timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -297,7 +300,7 @@ BEGIN
     RETURN best;
 END $$;
 
--- A zone's name as PostgreSQL spells it. Slow (40 ms): it reads all of them.
+-- Returns a zone's name as PostgreSQL spells it. Slow (40 ms), because it reads all names.
 CREATE OR REPLACE FUNCTION cron_zone(zone text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -311,7 +314,7 @@ BEGIN
     RETURN found;
 END $$;
 
--- The first tick after `after`. `start` is where "every" counts from.
+-- Returns the first tick after `after`. `start` is where "every" counts from.
 CREATE OR REPLACE FUNCTION cron_next(cron text, zone text DEFAULT 'UTC', after timestamptz DEFAULT now(),
                           start timestamptz DEFAULT 'epoch') RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that are discarded unless they begin in time.
+-- Jobs that are discarded if they do not start by their deadline.
 
 CREATE OR REPLACE FUNCTION why_no_expiry(expires_at timestamptz, scheduled_at timestamptz) RETURNS text
 LANGUAGE sql STABLE
@@ -8,7 +8,7 @@ RETURN CASE WHEN NOT isfinite(expires_at) OR expires_at > '2286-01-01 00:00:00+0
             WHEN expires_at <= scheduled_at
             THEN 'expires_at: must be later than scheduled_at' END;
 
--- Of the jobs that enqueue_many() has made of an array.
+-- Stores the deadlines of the jobs that enqueue_many() has inserted for an array.
 CREATE OR REPLACE FUNCTION set_deadlines(jobs jsonb, ids bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -18,7 +18,7 @@ BEGIN
      WHERE e.request ->> 'expires_at' IS NOT NULL;
 END $$;
 
--- Discards those of the jobs that have expired. What somebody has locked is left out.
+-- Discards those of the jobs that have expired, except rows that are locked. Returns how many.
 CREATE OR REPLACE FUNCTION expire(ids bigint[]) RETURNS bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -41,8 +41,8 @@ BEGIN
     RETURN done;
 END $$;
 
--- By the leading scheduler, each second: jobs that have expired, those first that did so first. What has begun by then will not expire.
--- Returns how many.
+-- Called by the leading scheduler each second: discards expired jobs, the earliest deadlines first. A job that has started by then no
+-- longer expires. Returns how many were discarded.
 CREATE OR REPLACE FUNCTION expire_jobs(most integer DEFAULT 1000) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that are changed before they run.
+-- Editing jobs before they run.
 
 CREATE OR REPLACE FUNCTION refuse_patch(patch jsonb) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -31,9 +31,10 @@ BEGIN
     END IF;
 END $$;
 
--- Makes of a job's row, which the caller has locked, what the patch says; the caller records it.
--- A due job that gets another queue, priority or key is due anew, at the end of that lane: ahead of the feed's cursor, like a new job.
--- Hints of what it was may be left: a worker that claims it by one, and doesn't serve its queue, hands it back; older ones would run it.
+-- Applies a patch to a job's row. The caller holds the row lock, and records the edit.
+-- A due job that gets another queue, priority or key becomes due again at the end of its new lane: ahead of the feed's cursor, like a
+-- new job. Hints from before the edit may be left. A worker that claims the job by such a hint, and does not serve its queue, hands
+-- it back; workers of an older release would run it.
 CREATE OR REPLACE FUNCTION apply_patch(old job, patch jsonb, new_version integer) RETURNS job
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -77,7 +78,8 @@ BEGIN
     RETURN new;
 END $$;
 
--- What was asked for while it ran, for its next attempt, the newest last. From now on it counts as applied.
+-- Returns the edits that were requested for the next attempt while the job ran, as one patch in which the newest value wins.
+-- From now on they count as applied.
 CREATE OR REPLACE FUNCTION take_kept_edits(j job) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -95,7 +97,7 @@ BEGIN
     RETURN kept;
 END $$;
 
--- The values that a patch is about.
+-- Returns the job's values of the fields that a patch names.
 CREATE OR REPLACE FUNCTION patched_values(j job, patch jsonb) RETURNS jsonb
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -108,11 +110,11 @@ BEGIN
               FROM jsonb_object_keys(patch) AS k);
 END $$;
 
--- Changes a queued job: what runs is what the row says when it is claimed. null means the default: no tags, metadata or key, the
--- kind's limits, now, no expiry. CL003 when it isn't queued (any more), or its version is not the expected one; CL005 where the new
--- queue is full of open jobs. Returns its new version.
--- apply => 'next': a job that runs gets the change when it is claimed for its next attempt, before anything else is decided; if there
--- is none, it is dropped, and its row of job_edit says so (applied_at). Its new queue must have room already.
+-- Changes a queued job: a run uses the row as it is at the claim. null means the default: no tags, metadata or key, the kind's limits, now,
+-- no expiry. Raises CL003 if the job is not queued (any more), or its version is not the expected one; CL005 if the new queue is full of
+-- open jobs. Returns the new version.
+-- With apply => 'next', a running job gets the change when it is claimed for its next attempt, before anything else is decided. If there is
+-- no next attempt, the change is dropped, and its row of job_edit shows that (applied_at). Its new queue must have room already.
 CREATE OR REPLACE FUNCTION edit(id bigint, patch jsonb, expected_version integer DEFAULT NULL, apply text DEFAULT 'now') RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE

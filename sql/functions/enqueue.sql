@@ -1,12 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- New jobs: one, one that is unique, and many.
+-- Enqueueing jobs: one, a unique one, or many.
 
 CREATE OR REPLACE FUNCTION request_keys() RETURNS text[]
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp
 RETURN ARRAY(SELECT attname::text FROM pg_attribute
               WHERE attrelid = 'job_request'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum);
 
--- What is wrong with what is asked for, naming the argument; NULL: nothing. Its callers get it inline.
+-- Returns what is wrong with a request, naming the argument, or NULL if it is valid. Inlined into its callers.
 CREATE OR REPLACE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE
@@ -43,7 +43,7 @@ RETURN CASE
                   why_no_expiry(r.expires_at, r.scheduled_at))
 END;
 
--- Stores it, or finds the job that stands in its way. NOT waits: the caller lets it wait for others, with after_many().
+-- Inserts the job, or finds the job that stands in its way. If `waits` is false, the caller makes it wait for others, by after_many().
 CREATE OR REPLACE FUNCTION enqueue_request(r job_request, waits boolean DEFAULT true, OUT id bigint, OUT inserted boolean)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -97,7 +97,7 @@ BEGIN
     END IF;
 END $$;
 
--- Not overloaded for json: with both, the untyped '{…}' of everybody else would be ambiguous.
+-- Enqueues a job; returns its id. Not overloaded for json: with both types, an untyped literal such as '{…}' would be ambiguous.
 CREATE OR REPLACE FUNCTION enqueue(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,
                         scheduled_at timestamptz DEFAULT NULL, max_attempts integer DEFAULT NULL,
                         timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
@@ -137,7 +137,7 @@ BEGIN
     RETURN new_id;
 END $$;
 
--- The same, and whether it made the job; for whom a job that is there already is no error.
+-- Does the same for a job with a unique key, and returns whether it was inserted: an existing job is no error here.
 CREATE OR REPLACE FUNCTION enqueue_unique(kind text, args jsonb DEFAULT '{}', queue text DEFAULT 'default', priority integer DEFAULT 4,
                                scheduled_at timestamptz DEFAULT NULL, max_attempts integer DEFAULT NULL,
                                timeout interval DEFAULT NULL, unique_key text DEFAULT NULL, exclusive_key text DEFAULT NULL,
@@ -157,7 +157,7 @@ BEGIN
                                if_dead, expires_at, NULL, second_key, grace)) AS e;
 END $$;
 
--- The element with the defaults of enqueue() for what is left out or null.
+-- Returns the request of an element, with the defaults of enqueue() for missing and null fields.
 CREATE OR REPLACE FUNCTION request_of(element jsonb) RETURNS job_request
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -170,7 +170,7 @@ BEGIN
     RETURN r;
 END $$;
 
--- Raises CL002 for the first element that enqueue() would refuse; else returns.
+-- Raises CL002 for the first element that enqueue() would refuse; returns if there is none.
 CREATE OR REPLACE FUNCTION refuse_requests(jobs jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -198,8 +198,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those with keys one by one, in the order of the keys: two calls that want the same ones in another order would lock each other out.
--- Then their predecessors, for the same reason in the order of ids, as a single call has its key before them.
+-- Enqueues elements one by one, in the order of their keys: two calls that want the same keys in different orders would deadlock. The
+-- predecessors follow in the order of their ids, for the same reason; they come after the keys because a single call takes its key first.
 CREATE OR REPLACE FUNCTION enqueue_many_unique(jobs jsonb) RETURNS TABLE (id bigint, inserted boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -248,9 +248,9 @@ EXCEPTION
         RAISE;
 END $$;
 
--- An array of objects, each with the parameters of enqueue() as keys; null means the default. All or none. Returns the ids in the
--- order of the array. The table checks the elements, a NULL as kind stands for what it can't check; they are looked at one by one
--- only when something is wrong.
+-- Enqueues an array of objects, each with the parameters of enqueue() as keys; null means the default. Enqueues all or none, and
+-- returns the ids in the order of the array. The table checks the elements; if something is wrong that the table can't check, NULL is
+-- inserted as kind. The elements are examined one by one only after such a failure.
 CREATE OR REPLACE FUNCTION enqueue_many(jobs jsonb) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -310,5 +310,5 @@ REVOKE ALL ON FUNCTION request_keys, request_refusal, enqueue_request, enqueue, 
     request_of, refuse_requests, enqueue_many_unique, enqueue_many FROM PUBLIC, {roles};
 GRANT EXECUTE ON FUNCTION enqueue, enqueue_unique, enqueue_many_unique, enqueue_many TO claimd_admin, claimd_producer;
 
--- Of 0.1.0: request_refusal() does it.
+-- A function of release 0.1.0, replaced by request_refusal().
 DROP FUNCTION IF EXISTS why_refused(text, jsonb, text, integer, timestamptz, integer, interval, text, text, text, text[], jsonb);

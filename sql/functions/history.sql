@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The days of history, how long they are kept, and what is counted.
+-- The days of the history, how long they are kept, and the counts of jobs that are not kept.
 
--- Waits for nothing that is done to a day: after a step of the clock nothing can end before this. A clock that has gone back makes days
--- of the past, and what ends meanwhile goes into them. When it is right again, they must not pass for old, even if this leader dies now:
--- so its look at the clock is stored with the days.
+-- Creates the missing days of the history; returns their number. It does not wait for work on other days: after a step of the clock,
+-- no job can end before this has run. A clock that has gone back creates days of the past, and jobs that end meanwhile go into them.
+-- When the clock is right again, these days must not be taken for old ones, even if this leader dies now: so the leader's look at the
+-- clock is stored in the same transaction.
 CREATE OR REPLACE FUNCTION ensure_days(ahead integer DEFAULT 14) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,13 +36,13 @@ BEGIN
     RETURN made;
 END $$;
 
--- The clock is right, whatever it did: the leader deletes what is old by it, from the next second on.
+-- Confirms that the clock is right, whatever it did: from the next second on, the leader deletes old history by it.
 CREATE OR REPLACE FUNCTION trust_clock() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     UPDATE claimd.cluster SET sweep_at = clock_timestamp(), sweep_hold_us = 0
 $$;
 
--- How many of them ended since then; the minute in which that lies counts in part.
+-- Returns how many completed jobs that are only counted have ended since then; the minute of `since` counts in part.
 CREATE OR REPLACE FUNCTION counted_since(since timestamptz) RETURNS TABLE (kind text, queue text, jobs numeric)
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT c.kind, c.queue,
@@ -52,7 +53,8 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
      GROUP BY c.kind, c.queue
 $$;
 
--- Minutes that are over become hours, so that what is kept of a day stays small.
+-- Combines the counts of past minutes into hours, so that few rows are stored for a day, and deletes counts
+-- that are older than `keep` days.
 CREATE OR REPLACE FUNCTION fold_counts(keep integer) RETURNS void
 LANGUAGE sql SET search_path = claimd, pg_catalog, pg_temp AS $$
     DELETE FROM completed_count c WHERE c.at < now() - make_interval(days => keep);
@@ -97,7 +99,7 @@ BEGIN
         ON CONFLICT ON CONSTRAINT retention_pkey DO UPDATE SET days = excluded.days;
 END $$;
 
--- A time that a rule can't have, where it is none.
+-- Returns the interval of a text; if it is not an interval, returns one that no rule can have.
 CREATE OR REPLACE FUNCTION keep_of(said text) RETURNS interval
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -106,8 +108,8 @@ EXCEPTION WHEN data_exception THEN
     RETURN interval '-1 s';
 END $$;
 
--- Finished jobs of a queue are kept for so many whole days; `state`: only those that ended so. NULL: as if nothing had been said, of
--- all states unless one is named.
+-- Sets for how many whole days finished jobs of a queue are kept; `state`: only of jobs that ended in this state. NULL removes the
+-- rule for the state, or all rules of the queue if no state is given.
 CREATE OR REPLACE FUNCTION retain_queue(queue text, keep interval, state text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -127,8 +129,8 @@ BEGIN
     PERFORM forget_kind(kind);
 END $$;
 
--- The rule that holds for such a job: the kind's before the queue's, and that for its end before that for any. A job that was kept
--- although its kind keeps none stays for a day.
+-- Returns for how many days such a job is kept: the kind's rule precedes the queue's, and a rule for its final state precedes one for
+-- all states. A job that was kept although its kind keeps none stays for a day.
 CREATE OR REPLACE FUNCTION kept_days(kind text, queue text, state text, usual integer) RETURNS integer
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT GREATEST(1, COALESCE((SELECT r.days FROM retention r
@@ -143,8 +145,8 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT GREATEST(usual, max(r.days)) FROM retention r
 $$;
 
--- The oldest day of which something is to be deleted, and how old it is in days. Not before it has been over for a day: whoever ends a
--- job in a long transaction puts it into the day of its beginning.
+-- Returns the oldest day from which something is to be deleted, and its age in days. A day is left alone until it has been over for a
+-- day, because a long transaction that ended a job before midnight may commit its row later.
 CREATE OR REPLACE FUNCTION day_to_sweep(usual integer, OUT day date, OUT age integer, OUT rules text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -166,8 +168,9 @@ BEGIN
      LIMIT 1;
 END $$;
 
--- Deletes from these pages of a day what is older than its rule, with failed attempts, edits, and keys that would say what the job can't
--- any more. `next_page`: where to go on; NULL: it was the last one.
+-- Deletes from these pages of a day the jobs that are older than their rule, with their failed attempts and edits, and with unique
+-- keys that would block for ever, since nothing would show any more that their job did not complete. `next_page`: where to continue;
+-- NULL: this was the last page.
 CREATE OR REPLACE FUNCTION sweep_day(day date, age integer, usual integer, page bigint, pages integer,
                           OUT next_page bigint, OUT deleted bigint, OUT left_over bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
@@ -202,7 +205,7 @@ BEGIN
     END IF;
 END $$;
 
--- It was looked through to its end.
+-- Records that a day was swept to its end.
 CREATE OR REPLACE FUNCTION day_swept(day date, age integer, rules text, is_empty boolean) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
     INSERT INTO history_day AS h (day, age, rules, is_empty) VALUES (day_swept.day, day_swept.age, day_swept.rules, day_swept.is_empty)
@@ -210,8 +213,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $
         DO UPDATE SET age = excluded.age, rules = excluded.rules, is_empty = excluded.is_empty
 $$;
 
--- Of the snoozes of a generation the last 20 are kept, and some more: a job may snooze each second for days. One snooze in eight looks,
--- since a look takes 50 µs.
+-- Keeps at least the last 20 snoozes of a generation and deletes older ones: a job may snooze each second for days. Only one snooze
+-- in eight runs this, because it takes 50 µs.
 CREATE OR REPLACE FUNCTION keep_last_snoozes() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How a job is doing.
+-- The state of jobs.
 
--- The scheduled_at of a job that waits for others (0008): no claim takes it, no feed reads it.
+-- Returns the scheduled_at of a job that waits for others (0008): no claim takes such a job, and no feed reads it.
 CREATE OR REPLACE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN timestamptz '2285-12-31 00:00:00+00';
 
--- The state of an open job, in the words of people. {flag.waits} tells one that waits for others from one that somebody wants that late.
+-- Returns the state of an open job as users know it. {flag.waits} distinguishes a job that waits for others from a job that was
+-- scheduled for that late a time.
 CREATE OR REPLACE FUNCTION open_state(state text, ready_at timestamptz, attempt integer, flags smallint) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN state = 'running' THEN 'running'
@@ -14,15 +15,15 @@ RETURN CASE WHEN state = 'running' THEN 'running'
             WHEN attempt > 0 THEN 'retryable'
             ELSE 'scheduled' END;
 
--- Nothing is there of a job of this id, but it may have been: it was given out, and there are kinds of which nothing is kept.
+-- True if a job of this id may have existed although nothing of it is left: the id was issued, and some kinds keep no completed jobs.
 CREATE OR REPLACE FUNCTION may_be_gone(id bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM retention r WHERE r.days = 0) AND may_be_gone.id BETWEEN 1 AND (SELECT last_value FROM job_id_seq);
 END $$;
 
--- No row: there is no such job, or its history has been dropped. State 'gone': where kinds keep no completed jobs, nobody can tell that
--- from a job that was completed.
+-- Returns the state of a job. No row: there is no such job, or its history has been dropped. State 'gone': the same, or the job has
+-- completed, which can't be distinguished because some kinds keep no completed jobs.
 CREATE OR REPLACE FUNCTION job_status(id bigint)
 RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
@@ -36,8 +37,8 @@ BEGIN
     END IF;
 END $$;
 
--- The same as soon as the job has ended, or as it is when the time is over. Looks every 5 ms, then ever less often, up to 4 times a
--- second. Holds a snapshot meanwhile, which keeps vacuum from its work: hence the short limit.
+-- Returns the same as soon as the job has ended, or its current state when the time is over. Looks after 5 ms at first, then at
+-- intervals that grow up to a quarter of a second. Holds a snapshot meanwhile, which keeps vacuum from its work: hence the short limit.
 CREATE OR REPLACE FUNCTION wait(id bigint, timeout interval DEFAULT '30 s')
 RETURNS TABLE (state text, attempt integer, result jsonb, error text, finalized_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$

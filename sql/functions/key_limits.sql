@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many jobs of a key may run, and start per second: one key, or all that begin with a prefix.
+-- The limits of keys: how many jobs may run at a time, and start per second, for one key or for all keys with a prefix.
 
--- NULL: as if nothing had been said, so one at a time, or what a pattern says. What is said of a key itself stands in place of its
--- pattern's, whole.
+-- Limits how many jobs with the key, or with each key of the pattern, run at a time. NULL removes the setting: then the limit is 1,
+-- or that of a pattern. If a key has a setting of its own, nothing of its pattern applies to it.
 CREATE OR REPLACE FUNCTION limit_key(key text, max_running integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -27,8 +27,8 @@ BEGIN
     END IF;
 END $$;
 
--- At most `starts` jobs with the key, or with each key of the pattern, begin in `per`, on average; what was not used in the last two
--- seconds may be made up for. NULL: as if nothing had been said. How many of them may run at a time is limit_key()'s.
+-- Limits the starts of jobs with the key, or with each key of the pattern, to `starts` in each `per`, on average; starts that were not
+-- used in the last two seconds may be made up for. NULL removes the setting. limit_key() sets how many of these jobs run at a time.
 CREATE OR REPLACE FUNCTION limit_key_rate(key text, starts integer, per interval DEFAULT '1 s') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -54,14 +54,14 @@ BEGIN
     END IF;
 END $$;
 
--- Of those that a key begins with the longest.
+-- Returns the group with the longest prefix that the key begins with; NULLs if there is none.
 CREATE OR REPLACE FUNCTION group_of(key text) RETURNS key_group
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT g.* FROM key_group g WHERE starts_with(group_of.key, g.prefix) ORDER BY length(g.prefix) DESC LIMIT 1
 $$;
 
--- By the claim, before it looks at limits: rows for those of the jobs' keys that are in a group and have none. A bucket starts full. In
--- the order of the keys: of two claims with the same new ones one waits for the other's commit.
+-- Called by the claim before it looks at limits: inserts rows for those of the jobs' keys that are in a group and have no row. A
+-- bucket starts full. Inserts in the order of the keys: of two claims with the same new keys, one waits for the other's commit.
 CREATE OR REPLACE FUNCTION group_keys(ids bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
@@ -77,7 +77,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
 END $$;
 
--- Rows that claims have made become what their groups say now.
+-- Gives the rows that claims have inserted for keys in groups the current limits of their groups.
 CREATE OR REPLACE FUNCTION follow_groups(prefix text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -90,7 +90,8 @@ BEGIN
      WHERE l.key = n.key AND l.is_grouped;
 END $$;
 
--- Of keys that nobody uses the rows go, once their bucket is full: as which one without a row starts.
+-- Updates the rows of keys in groups, and deletes those of unused keys once their bucket is full: a key without a row
+-- starts with a full bucket, too.
 CREATE OR REPLACE FUNCTION tidy_groups() RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
 BEGIN
@@ -104,7 +105,7 @@ BEGIN
                                 FOR UPDATE SKIP LOCKED));
 END $$;
 
--- The prefix of a pattern, such as customer:* or a/b/*; NULL: it is a key.
+-- Returns the prefix of a pattern, such as customer:* or a/b/*, or NULL if this is a key.
 CREATE OR REPLACE FUNCTION prefix_of(key text) RETURNS text
 LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN key ~ '[:/]\*$' THEN left(key, -1) END;
@@ -116,9 +117,9 @@ BEGIN
     PERFORM follow_groups(prefix);
 END $$;
 
--- By the claim, before it looks at limits: the jobs of a kind with a limit get the key of their kind, kind:NAME, beside one that they have.
--- It is what the limit holds for, and {flag.kind} among the flags says that the job did not come with it: it goes with the limit. A job with two
--- keys of its own has no room for it, and starts as these let it.
+-- Called by the claim before it looks at limits: gives the jobs of a kind with a limit the key of their kind, kind:NAME, in addition
+-- to a key of their own. The limit of the kind is the limit of that key. {flag.kind} shows that the job was not enqueued with the
+-- key, which is removed with the limit. A job with two keys of its own has no room for it, and starts as these permit.
 CREATE OR REPLACE FUNCTION key_kinds(ids bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$

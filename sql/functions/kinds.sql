@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What operators set for kinds.
+-- The settings of kinds.
 
--- While there is no kind at all, there was no worker yet, which is no news. The session remembers the last kind that is known, since
--- looking takes a sixth of the time of an enqueue(): most sessions make jobs of one kind, one after the other.
+-- Raises a notice if no worker has announced the kind, unless no kind at all was announced: then no worker has started yet, which is
+-- no news. The session remembers the last known kind, because the look-up takes a sixth of the time of an enqueue(), and most
+-- sessions enqueue jobs of one kind, one after the other.
 CREATE OR REPLACE FUNCTION look_at_kind(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -14,7 +15,7 @@ BEGIN
     END IF;
 END $$;
 
--- Before something is set for it: the row of a kind.
+-- Ensures that a kind has a row, before something is set for it.
 CREATE OR REPLACE FUNCTION need_kind(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,7 +31,7 @@ BEGIN
     INSERT INTO kind (name, is_announced) VALUES (need_kind.kind, false) ON CONFLICT DO NOTHING;
 END $$;
 
--- After something was taken back: a kind that no worker has announced, and for which nothing is set, is not there any more.
+-- Deletes the row of a kind that no worker has announced, if nothing is set for it. Called after a setting was removed.
 CREATE OR REPLACE FUNCTION forget_kind(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -42,8 +43,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM retention r WHERE r.scope = 'kind' AND r.name = k.name);
 END $$;
 
--- Workers withdraw a paused kind with their next beat: it is not claimed, and as nobody serves it, not fed either.
--- Older workers would go on with it.
+-- Pauses a kind. Workers withdraw it with their next heartbeat: it is not claimed and, because no worker serves it, not fed either.
+-- Workers of an older release would continue to serve it. True if it was not paused before.
 CREATE OR REPLACE FUNCTION pause_kind(kind text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -75,7 +76,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- In place of its plugin: the columns that the patch names; null takes them back.
+-- Sets the columns that the patch names, in place of the plugin's values; null restores these.
 CREATE OR REPLACE FUNCTION change_kind(kind text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -96,8 +97,8 @@ BEGIN
      WHERE k.name = change_kind.kind AND k.set_by_hand <> by_hand;
 END $$;
 
--- How many of its jobs may run at a time, and start per second: limits of the key kind:NAME, which its jobs get when they are claimed.
--- 1000 is as many as a key can have, so with a rate alone any number.
+-- Limits how many jobs of the kind may run at a time, and start per second. These are limits of the key kind:NAME, which the jobs get
+-- when they are claimed. 1000 is the largest limit of a key, so with a rate alone it stands for any number.
 CREATE OR REPLACE FUNCTION limit_kind(kind text, patch jsonb, rate double precision) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -116,9 +117,9 @@ BEGIN
     UPDATE kind k SET limited = EXISTS (SELECT FROM key_limit l WHERE l.key = kind_key) WHERE k.name = limit_kind.kind;
 END $$;
 
--- What operators say of a kind, until they take it back by null: in place of its plugin how often its jobs are tried, for how long, and
--- how long they wait in between; whether it is paused, how many run and start, and how long its jobs are kept. Older workers would say
--- their own with the next start.
+-- Sets what operators want for a kind, until null removes it: in place of its plugin's values, how often its jobs are tried, for how
+-- long, and how long they wait in between; also whether it is paused, how many jobs run and start, and how long its jobs are kept.
+-- Workers of an older release would overwrite this with their own values at their next start.
 CREATE OR REPLACE FUNCTION set_kind(kind text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,20 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that wait in line for their keys, and which of them comes next.
+-- Jobs that wait in line for their keys, and which of them is next.
 
--- How many jobs of a key with a rate may start now: its bucket holds two seconds' worth and one, since the leading scheduler looks at
--- it once a second. Of one without a rate: any number.
+-- Returns how many jobs of a key with a rate may start at that time: its bucket holds one token and those of two seconds, because the
+-- leading scheduler looks at it once a second. Infinity for a key without a rate.
 CREATE OR REPLACE FUNCTION key_tokens(l key_limit, at timestamptz) RETURNS double precision
 LANGUAGE sql IMMUTABLE
 RETURN CASE WHEN (l).rate IS NULL THEN 'Infinity'
             ELSE LEAST(1 + 2 * (l).rate, (l).tokens + (l).rate * GREATEST(0, extract(epoch FROM at - (l).filled_at))) END;
 
--- Is a place of this key kept for another job than this one? 1: so it is.
+-- Returns 1 if a place of this key is reserved for another job than this one, else 0.
 CREATE OR REPLACE FUNCTION is_kept(wanted text, job bigint) RETURNS integer
 LANGUAGE sql STABLE
 RETURN (SELECT count(*)::integer FROM key_reserved r
          WHERE r.key = wanted AND r.job_id IS DISTINCT FROM job AND r.until > statement_timestamp());
 
--- How many more jobs of this key may start; `job`: for this one.
+-- Returns how many more jobs of this key may start. `job`: the job that asks; a place that is reserved for it counts as free.
 CREATE OR REPLACE FUNCTION key_places(wanted text, job bigint DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -26,7 +26,7 @@ BEGIN
                     1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted)) - is_kept(wanted, job);
 END $$;
 
--- Does it wait, with a place of both keys for it?
+-- True if the job has two keys, is due and not paused, and finds a free place of both keys.
 CREATE OR REPLACE FUNCTION may_start(j job) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -36,8 +36,8 @@ BEGIN
        AND NOT EXISTS (SELECT FROM stopped_kind k WHERE k.name = j.kind);
 END $$;
 
--- By the claim that refuses them: those of the jobs with a key that have not won. What it has left out because somebody had locked it
--- waits, too.
+-- Called by the claim that refuses them: records as waiting those of the jobs with a key that have not won. A job that the claim left
+-- out because its row was locked waits as well.
 CREATE OR REPLACE FUNCTION keep_waiting(ids bigint[], won bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -49,7 +49,8 @@ BEGIN
      ORDER BY 1, 2, 3, 4, 5 ON CONFLICT DO NOTHING;
 END $$;
 
--- With each full pass, which pushes the hints of all that wait.
+-- Called with each full pass, which pushes the hints of all waiting jobs: deletes the rows of jobs that no longer wait, and tidies
+-- groups and reserved places.
 CREATE OR REPLACE FUNCTION forget_waiting() RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -61,8 +62,8 @@ BEGIN
     PERFORM give_up_places();
 END $$;
 
--- Of the jobs that wait for a key and another one the first of each line whose other key has places, `most` of them. It looks at so many
--- lines.
+-- Returns the first jobs of the lines of a key. A line consists of the jobs that wait for the same other key; it yields no more jobs
+-- than that key has places. Returns at most `most` jobs, from the first `lines` lines.
 CREATE OR REPLACE FUNCTION first_of_lines(wanted text, most bigint, lines integer)
 RETURNS TABLE (at tid, id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -87,8 +88,8 @@ BEGIN
      ORDER BY f.priority, f.ready_at, f.id LIMIT most;
 END $$;
 
--- The same of keys for which jobs with two keys wait as well. Those who don't come to it, because somebody else has just looked, are
--- found by next_of_rates().
+-- Returns the jobs that are next for each key, as many as the key is named, for keys that jobs with two keys wait for, too. These
+-- jobs then wait no longer. Jobs that are missed because another session looks at the same time are found by next_of_rates().
 CREATE OR REPLACE FUNCTION next_of_lines(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -132,7 +133,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Jobs with two keys wait no more: they have won, or get their hints.
+-- Removes jobs with two keys from their lines, because they have won or get their hints.
 CREATE OR REPLACE FUNCTION leave_lines(won bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -147,9 +148,10 @@ BEGIN
            FOR UPDATE OF w SKIP LOCKED));
 END $$;
 
--- The jobs that come next of each key, as many as it is named times: due, available, of a queue that isn't paused and a kind that isn't stopped. Index:
--- job_exclusive, one look per priority; of those with two keys only what waits. Most keys have no other job: they are left out first.
--- Not in SQL: a function that sets something is planned anew at each call.
+-- Returns the jobs that are next for each key, as many as the key is named: due, available, in a queue that is not paused and of a
+-- kind that is not stopped. Uses the index job_exclusive, one look-up per priority; of jobs with two keys, only those in key_waiting
+-- are found. Most keys have no other job, so these keys are left out first. Not in SQL, because an SQL function with settings is
+-- planned again at each call.
 CREATE OR REPLACE FUNCTION next_of_keys(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -181,7 +183,7 @@ BEGIN
          ORDER BY 4, 5, 1 LIMIT k.places) AS n;
 END $$;
 
--- Those that come next of each key, as many as it is named times, of those that wait; they wait no more.
+-- Returns those of the waiting jobs that are next for each key, as many as the key is named; they then wait no longer.
 CREATE OR REPLACE FUNCTION next_waiting(keys text[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -226,10 +228,11 @@ BEGIN
     END LOOP;
 END $$;
 
--- What may start by now of keys with a rate, or of those for which jobs with two keys wait, `most` jobs at most. For the leading
--- scheduler, each second: whoever was refused for the rate has dropped the hint, and of two runs that end at once, and free a key each
--- of a job that needs both, neither sees that it may start. And of kinds, whose limit may have been raised, or taken away with the key that
--- they wait for. It looks at ten thousand keys that wait, and at the next ones the next time.
+-- Returns at most `most` jobs that may start by now and would otherwise wait for the next full pass. Called by the leading scheduler
+-- each second. These are jobs of keys with a rate, since a job that was refused because of the rate has lost its hint; jobs with two
+-- keys, since of two runs that end at the same time, and each free one of the keys, neither sees that the job may start; and jobs
+-- that wait for the key of their kind, since the limit of the kind may have been raised, or removed together with that key. Looks at
+-- ten thousand waiting keys, and at the next ones in the next call.
 CREATE OR REPLACE FUNCTION next_of_rates(most integer)
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -267,8 +270,8 @@ BEGIN
      LIMIT most;
 END $$;
 
--- Whoever was refused for a limit asks this once nobody can find their locks held any more: what of the same keys is claimable by
--- now? Its hint may have been dropped meanwhile, because of those locks.
+-- Called by a worker whose jobs were refused because of a limit, after it has released their locks: returns the jobs of the same keys
+-- that may be claimed by now. Their hints may have been dropped in the meantime because of those locks.
 CREATE OR REPLACE FUNCTION next_free(ids bigint[])
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -289,7 +292,8 @@ BEGIN
                                                - is_kept(k.key, NULL)))) AS n;
 END $$;
 
--- For those of the jobs that have two keys, have not won, and have been due for long: see key_reserved.
+-- Reserves places for those of the jobs that have two keys, have not won, and have been due for long; see key_reserved. Jobs that
+-- have won lose their reservations.
 CREATE OR REPLACE FUNCTION keep_places(ids bigint[], won bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -308,7 +312,7 @@ BEGIN
      WHERE ctid = ANY (ARRAY(SELECT r.ctid FROM key_reserved r WHERE r.job_id = ANY (won) FOR UPDATE SKIP LOCKED));
 END $$;
 
--- With each full pass: those of jobs that wait no more, or that nobody has tried for long.
+-- Called with each full pass: deletes the reservations of jobs that no longer wait, or that no claim has tried for long.
 CREATE OR REPLACE FUNCTION give_up_places() RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN

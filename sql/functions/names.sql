@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Names and values that somebody mistyped, and fields of JSON as typed values.
+-- Suggestions for mistyped names and values, and fields of JSON as typed values.
 
--- How many letters are inserted, left out, changed or swapped with the next one.
+-- Returns the edit distance of two texts: how many letters are inserted, left out, changed or swapped with the next one.
 CREATE OR REPLACE FUNCTION edits(a text, b text) RETURNS integer
 LANGUAGE plpgsql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -21,8 +21,8 @@ BEGIN
     RETURN now[length(b) + 1];
 END $$;
 
--- Of a name that is none of the known ones: which are, and which of them is near: a third of its letters (of short names one or two)
--- differ, or it begins so. As base/nearest.h.
+-- Returns what to say about a name that is not among the known ones: lists these, and suggests the nearest one if at most a third of
+-- its letters differ (one or two in short names), or if it begins with the given name. The same rules as in base/nearest.h.
 CREATE OR REPLACE FUNCTION why_unknown(name text, known text[]) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT concat('unknown, must be one of ', array_to_string(known, ', '),
@@ -34,13 +34,14 @@ LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
                     ORDER BY c.edits, c.n LIMIT 1))
 $$;
 
--- The first field of a patch that is none of the known ones; NULL: there is none.
+-- Returns the complaint about the first field of a patch that is not among the known ones, or NULL if all are known.
 CREATE OR REPLACE FUNCTION why_not_known(patch jsonb, known text[]) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT format('patch.%s: %s', left(min(k), 64), why_unknown(min(k), known)) FROM jsonb_object_keys(patch - known) AS k HAVING count(*) > 0
 $$;
 
--- The record with this value of a field; `place` tells where it came from, if it is of another type.
+-- Returns the record with this value of a field. Raises CL002 if the value has another type; `place` says in the
+-- message where the value came from.
 CREATE OR REPLACE FUNCTION with_value(r anyelement, field text, value jsonb, place text) RETURNS anyelement
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,19 +1,21 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Whose jobs are whose.
+-- The roles that jobs and batches belong to, and who may act for them.
 
--- Also of the session that has called a function of the owner of this schema.
+-- Returns the role that the session acts as, even within a function that runs as the owner of this schema.
 CREATE OR REPLACE FUNCTION acting_role() RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE current_setting('role') WHEN 'none' THEN session_user::text ELSE current_setting('role') END;
 
--- Those that it may act for: that it is, or could become by SET ROLE. So a login may come and go, and its role keeps the jobs.
+-- Returns the roles that the session may act for: its own, and those that it could become by SET ROLE. So a login may come and go
+-- while its role keeps the jobs.
 CREATE OR REPLACE FUNCTION own_roles() RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.rolname FROM pg_roles r
      WHERE pg_has_role(claimd.acting_role(), r.oid, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
 $$;
 
--- Raises 42501 unless it may act for the owner of this thing; claimd's own programs, admins and, to read, readers may.
+-- Raises 42501 unless the session may act for the owner of this thing. claimd's own programs and admins always may; readers may if
+-- the session only reads (`reads`).
 CREATE OR REPLACE FUNCTION check_owner(thing text, owner text, reads boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -47,7 +49,8 @@ BEGIN
     END IF;
 END $$;
 
--- Waits for open transactions that have made jobs, and those who come meanwhile wait for it: not for long.
+-- Turns owners on or off. Waits for open transactions that have created jobs; sessions that create jobs meanwhile wait behind
+-- it, hence the short lock_timeout.
 CREATE OR REPLACE FUNCTION set_owners(are_on boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What operators set for queues, and how many jobs of a queue may be open.
+-- The settings of queues, and the limit on their open jobs.
 
 CREATE OR REPLACE FUNCTION why_no_rate(starts integer, per interval) RETURNS text
 LANGUAGE sql STABLE
@@ -8,8 +8,8 @@ RETURN CASE WHEN starts NOT BETWEEN 1 AND 100000
             WHEN (per >= interval '1 s' AND per <= interval '31 days') IS NOT TRUE
             THEN 'per: must be 1 second to 31 days' END;
 
--- Starts per second, of {"starts": 50, "per": "1 min"} or "50/m"; NULL: any. Here and below, `place` begins what is said of a wrong
--- value; NULL: nothing does.
+-- Returns the starts per second of a rate such as {"starts": 50, "per": "1 min"} or "50/m"; NULL: no limit. Here and below, `place`
+-- begins the message about a wrong value; NULL: the message begins with the field.
 CREATE OR REPLACE FUNCTION rate_of(rate jsonb, place text) RETURNS double precision
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -47,7 +47,7 @@ LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
                 WHEN (wanted).max_open NOT BETWEEN 1 AND 10000000 THEN 'max_open: must be 1 to 10000000, or NULL for no limit' END
 $$;
 
--- What the patch names; null: as if nothing had been said. True: that changed something.
+-- Changes the settings that the patch names; null removes a setting. True if this changed something.
 CREATE OR REPLACE FUNCTION change_queue(queue text, patch jsonb, place text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -107,7 +107,8 @@ BEGIN
     RETURN new IS DISTINCT FROM old;
 END $$;
 
--- All rules of a queue or kind: {"discarded": "90d", "": "7d"}, "" for all others, or "7d" for {"": "7d"}; null: none.
+-- Sets all retention rules of a queue or kind, as in {"discarded": "90d", "": "7d"}, where "" means all other states. A text such as
+-- "7d" is the rule for all states, and null removes all rules.
 CREATE OR REPLACE FUNCTION set_rules(scope text, name text, rules jsonb, place text) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -133,7 +134,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- What operators say of a queue; what the patch doesn't name stays, null takes it back.
+-- Changes the settings of a queue: those that the patch doesn't name stay as they are, and null removes a setting.
 CREATE OR REPLACE FUNCTION set_queue(queue text, patch jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -153,21 +154,22 @@ BEGIN
     END IF;
 END $$;
 
--- Nothing of a paused queue is fed, and none of its hints is popped; what runs goes on. True: it was not paused before.
+-- Pauses a queue: none of its jobs is fed, and none of its hints is popped; running jobs continue. True if it was not paused before.
 CREATE OR REPLACE FUNCTION pause_queue(queue text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN change_queue(queue, '{"paused": true}', NULL);
 END $$;
 
--- True: it was paused.
+-- Resumes a queue. True if it was paused.
 CREATE OR REPLACE FUNCTION resume_queue(queue text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     RETURN change_queue(queue, '{"paused": false}', NULL);
 END $$;
 
--- Pauses each queue that has an open job, a live worker or a setting, and is not paused: their names. Not those that come later.
+-- Pauses each queue that has an open job, a live worker or a setting, and is not paused yet; returns their names. Queues
+-- that appear later are not paused.
 CREATE OR REPLACE FUNCTION pause_all_queues() RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -188,7 +190,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Resumes each queue that is paused: their names.
+-- Resumes all paused queues; returns their names.
 CREATE OR REPLACE FUNCTION resume_all_queues() RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -201,37 +203,40 @@ BEGIN
     END LOOP;
 END $$;
 
--- NULL: no weight any more. Workers hear it with their next beat; those of an older release go on by score.
+-- Sets the weight of a queue; NULL removes it. Workers learn the weight with their next heartbeat; workers of an older
+-- release continue to pop by score.
 CREATE OR REPLACE FUNCTION weigh_queue(queue text, weight integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('weight', weight), NULL);
 END $$;
 
--- NULL: no limit any more. Places that are held beyond a lower limit count until their runs have ended.
+-- Limits how many jobs of the queue run at a time; NULL removes the limit. Places that are held beyond a lowered limit
+-- count until their runs have ended.
 CREATE OR REPLACE FUNCTION limit_queue(queue text, max_running integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('max_running', max_running), NULL);
 END $$;
 
--- At most `starts` jobs of the queue begin in `per`, on average; what was not used in the last second may be made up for. NULL:
--- no limit any more.
+-- Limits the starts of jobs of the queue to `starts` in each `per`, on average; starts that were not used in the last second may be
+-- made up for. NULL removes the limit.
 CREATE OR REPLACE FUNCTION limit_rate(queue text, starts integer, per interval DEFAULT '1 s') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('rate', jsonb_build_object('starts', starts, 'per', per)), NULL);
 END $$;
 
--- So many jobs of the queue that have not ended, waiting or running; who would enqueue one more is refused. NULL: no limit any more.
+-- Limits how many jobs of the queue may be open, waiting or running; further jobs are refused (CL005). NULL removes the limit.
 CREATE OR REPLACE FUNCTION limit_open(queue text, max_open integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM change_queue(queue, jsonb_build_object('max_open', max_open), NULL);
 END $$;
 
--- Room for so many more jobs in a queue with max_open, else CL005. Exact, since one enqueuer waits for the transaction of the other.
--- Jobs that end make room, so what a count has found can be given away before the next one.
+-- Takes room for `wanted` more jobs in a queue with max_open, or raises CL005. The limit is exact, because enqueueing
+-- sessions wait for each other's transactions. Jobs that end only add room, so the jobs are counted again only when the room
+-- that the last count found is used up.
 CREATE OR REPLACE FUNCTION take_room(queue text, wanted bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
@@ -253,7 +258,7 @@ BEGIN
     UPDATE room r SET jobs = found_room - wanted WHERE r.queue = take_room.queue;
 END $$;
 
--- The same for all jobs of an array, in the order of the queues: two calls would lock each other out.
+-- Does the same for all jobs of an array, in the order of the queues: in different orders, two calls would deadlock.
 CREATE OR REPLACE FUNCTION take_rooms(jobs jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN

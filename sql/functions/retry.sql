@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that run once more.
+-- Retrying jobs.
 
--- Finished jobs become available again, and jobs that wait for their time (scheduled, retryable) are due from now on; what is due
--- already stays as it is. All or none: refused with the reason of the first that can't be retried, or where a queue is full of open
--- jobs. Returns how many. The history may have been small when this was planned.
+-- Makes finished jobs available again, and jobs that wait for their time (scheduled, retryable) due now; jobs that are due stay as
+-- they are. All or none: refused with the reason of the first job that can't be retried, or if a queue is full of open jobs. Returns
+-- how many. The settings force the use of indexes: the history may have been small when this was planned.
 CREATE OR REPLACE FUNCTION retry_many(ids bigint[], even_completed boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -65,7 +65,7 @@ BEGIN
             ELSE ' not found' END;
 END $$;
 
--- Makes one finished job available again: see retry_many().
+-- Does the same for one job; returns its id.
 CREATE OR REPLACE FUNCTION retry(id bigint, even_completed boolean DEFAULT false) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -73,7 +73,8 @@ BEGIN
     RETURN id;
 END $$;
 
--- A job that is retried wants its key back, is open again in its batch, unless that is over, and those who wait for it go on waiting.
+-- Restores what belongs to a retried job: it takes its unique key again, is open in its batch again unless the batch is over, and
+-- jobs that waited for it continue to wait.
 CREATE OR REPLACE FUNCTION job_again() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,18 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The rules of a row of `job`: docs/decisions/0022-rules-in-triggers.md.
 
--- Is a value too long as text? A number takes few octets and may be long when it is written out: 1e131071 takes 16. So the text is made
--- of every value, because nothing cheaper tells: numbers can't be compared by their scale, and a look at each takes longer than the text
--- (0.2 us for 60 octets, 2.5 us per kB). The producer of 1e131071 pays for its text himself, once. Claims return many args at once: any
--- double, written out, is up to 21 times as long as it is stored, what is more than 32 times as long may have 65536 octets. What comes
--- compressed is stored compressed, and never comes with a claim: for it, `most` alone holds.
+-- True if a value is too long as text. A number that is stored in a few octets may be long when written out: 1e131071 takes 16. So
+-- the text of every value is made, because no cheaper test is sound: numbers can't be compared by their scale, and examining each
+-- number takes longer than making the text (0.2 us for 60 octets, 2.5 us per kB). A producer of 1e131071 pays for its text once.
+-- Claims return many args at once, so a value whose text is more than 32 times as long as its stored form may have only 65536 octets;
+-- any double, written out, is at most 21 times as long. A value that arrives compressed is stored compressed and never comes with a
+-- claim, so only `most` applies to it.
 CREATE OR REPLACE FUNCTION is_too_long(j jsonb, most integer) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN octet_length(j::text) > CASE WHEN pg_column_compression(j) IS NULL
                                     THEN LEAST(most, GREATEST(65536, 32 * pg_column_size(j))) ELSE most END;
 
--- What model/backoff.h says; NULL is NULL.
--- A function with a setting is not inlined: the planner would read its body for each INSERT into `job`, which took a third of it.
+-- True if `backoff` has the form that model/backoff.h describes; NULL for NULL.
+-- The setting keeps the function from being inlined: otherwise the planner reads its body for each INSERT into `job`, which took a third of
+-- that statement's time.
 CREATE OR REPLACE FUNCTION backoff_is_valid(backoff text) RETURNS boolean
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 RETURN octet_length(backoff) <= 100
@@ -35,7 +37,7 @@ CREATE OR REPLACE FUNCTION why_no_grace(grace interval) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN grace < interval '1 ms' OR grace > interval '1 hour' THEN 'grace: must be 1 ms to 1 hour' END;
 
--- What is wrong with the name of a queue; NULL: nothing. Its callers get it inline, as the next one.
+-- Returns what is wrong with the name of a queue, or NULL if it is valid. Inlined into its callers, like the next function.
 CREATE OR REPLACE FUNCTION why_no_queue(queue text) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
@@ -46,7 +48,8 @@ LANGUAGE sql STABLE
 RETURN CASE WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
             THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets' END;
 
--- Enqueueing, edits, schedules and batches refuse an empty tag: no filter would find it. A plain INSERT does not.
+-- Returns what is wrong with tags and metadata, or NULL if they are valid. Enqueueing, edits, schedules and batches refuse an empty
+-- tag, because no filter would find it; a plain INSERT does not.
 CREATE OR REPLACE FUNCTION why_no_labels(tags text[], metadata jsonb) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN array_ndims(tags) > 1
@@ -58,9 +61,9 @@ RETURN CASE WHEN array_ndims(tags) > 1
             WHEN jsonb_typeof(metadata) <> 'object'
             THEN 'metadata: must be a JSON object' END;
 
--- The first rule that a row breaks, by the name that the CHECK had; NULL: none. Its operators are bound here and not by the caller's
--- search_path, and the planner puts the body where it is called: neither SET nor SECURITY DEFINER is needed, which would cost more
--- than the rules.
+-- Returns the first rule that a row breaks, by the name of the former CHECK, or NULL if it breaks none. Its operators are bound when
+-- it is created, not by the caller's search_path, and the planner inlines its body. So it needs neither SET nor SECURITY DEFINER,
+-- which would cost more than the rules.
 CREATE OR REPLACE FUNCTION broken_rule(kind text, queue text, priority smallint, share smallint, scheduled_at timestamptz, args jsonb,
                             max_attempts integer, timeout interval, tags text[], metadata jsonb, unique_key text, backoff text,
                             exclusive_key text, share_key text, flags smallint, second_key text, grace interval) RETURNS text
@@ -93,7 +96,7 @@ RETURN CASE
     WHEN grace < interval '1 ms' OR grace > interval '1 hour' THEN 'job_grace_range'
 END;
 
--- What each rule allows, for people.
+-- Returns what a rule allows, for people.
 CREATE OR REPLACE FUNCTION rule_text(rule text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE rule
@@ -115,7 +118,8 @@ RETURN CASE rule
     WHEN 'job_grace_range' THEN 'grace: 1 ms to 1 hour'
 END;
 
--- The flag of jobs with an exclusive key. A program built for an older schema would claim them as if they had none.
+-- Returns the flag of jobs with an exclusive key. Raises CL003 while programs built for an older schema may join: they would claim
+-- such jobs as if they had no key.
 CREATE OR REPLACE FUNCTION exclusive_flag() RETURNS smallint
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -123,8 +127,9 @@ BEGIN
     RETURN {flag.key};
 END $$;
 
--- The lane of a tenant. Programs that were built for version 1 know those up to 63. Neither SECURITY DEFINER nor with a search_path, each
--- of which would cost as much as its work: bulk inserts call it for each row. So no name in it is looked up by the caller's path.
+-- Returns the share of a tenant, which determines its lane. Programs that were built for version 1 know shares only up to 63. The
+-- function has neither SECURITY DEFINER nor a search_path, each of which would cost as much as its work, because bulk inserts call it
+-- for each row. So all names in it are qualified, and none is looked up by the caller's path.
 CREATE OR REPLACE FUNCTION share_of(key text) RETURNS smallint
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
 BEGIN
@@ -133,8 +138,8 @@ BEGIN
             CASE WHEN (SELECT c.oldest_program OPERATOR(pg_catalog.<) 2 FROM claimd.cluster c) THEN 63 ELSE 16383 END);
 END $$;
 
--- Runs with the path of the session that inserts, and once compiled in a session within functions of the owner as well: each name in it has a
--- schema, types and operators too.
+-- Runs with the search_path of the inserting session. PostgreSQL compiles it once per session, and functions of the owner then run
+-- the same compiled form. So all names in it are qualified, also those of types and operators.
 CREATE OR REPLACE FUNCTION job_checked() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -180,9 +185,9 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- They came before the rule of their args was what it is now, or while the trigger was disabled. A claim brings no args of a job with
--- {flag.long}: its worker fetches them by themselves, and fails the job if no handler can be given them. Hundreds of them in one claim
--- would keep the worker from everything else. Returns how many were marked.
+-- Marks jobs whose args or metadata are longer than the rules allow: they were stored before the present rule, or while the trigger was
+-- disabled. A claim returns no args of a job with {flag.long}: its worker fetches them separately, and fails the job if they can't be
+-- given to any handler. Hundreds of such args in one claim would keep the worker from all other work. Returns how many jobs were marked.
 CREATE OR REPLACE FUNCTION mark_too_long() RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -197,8 +202,8 @@ BEGIN
     RETURN done;
 END $$;
 
--- The text of such a value; NULL where it has more octets. It is not written out to see that: each number's digits are known within a
--- factor of four.
+-- Returns the text of such a value, or NULL if it has more than `most` octets. A text that is far too long is not written out to find
+-- that out: the number of digits of each number is known within a factor of four.
 CREATE OR REPLACE FUNCTION text_within(j jsonb, most integer) RETURNS text
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

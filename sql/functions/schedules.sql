@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Schedules: what they are set to, and jobs made of them.
+-- Schedules: their settings, and the jobs that they create.
 
--- The row of a name, locked.
+-- Returns the row of a schedule, locked. Raises CL003 if there is none.
 CREATE OR REPLACE FUNCTION schedule_lock(name text) RETURNS schedule
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -14,8 +14,8 @@ BEGIN
     RETURN s;
 END $$;
 
--- Makes a schedule, or changes the one of this name; returns its next tick. Setting the same again changes nothing: the ticks
--- begin anew only where cron or zone are new.
+-- Creates a schedule, or changes the one of this name; returns its next tick. Setting the same values again changes nothing: the
+-- ticks start over only if cron or zone differ.
 CREATE OR REPLACE FUNCTION schedule_set(name text, kind text, cron text, args jsonb DEFAULT '{}', queue text DEFAULT 'default',
                              priority integer DEFAULT 4, zone text DEFAULT 'UTC', max_attempts integer DEFAULT NULL,
                              timeout interval DEFAULT NULL, tags text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
@@ -77,7 +77,7 @@ BEGIN
     RETURN tick;
 END $$;
 
--- Ticks of the time in which it is paused are not made up for. A second time is no error, here and with resume.
+-- Pauses a schedule. The ticks during the pause are not made up for. Repeating the call is no error, here and for resume.
 CREATE OR REPLACE FUNCTION schedule_pause(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -86,7 +86,7 @@ BEGIN
     END IF;
 END $$;
 
--- Returns the next tick.
+-- Resumes a schedule; returns its next tick.
 CREATE OR REPLACE FUNCTION schedule_resume(name text) RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -109,15 +109,15 @@ BEGIN
     DELETE FROM schedule s WHERE s.name = schedule_delete.name;
 END $$;
 
--- How much later than its tick a job becomes due: by name and tick, so it is the same whoever fires it.
+-- Returns how much later than its tick a job becomes due. Depends only on name and tick, so it is the same whichever scheduler fires it.
 CREATE OR REPLACE FUNCTION schedule_offset(s schedule, tick timestamptz) RETURNS interval
 LANGUAGE sql IMMUTABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT COALESCE((hashtextextended(s.name || ' ' || extract(epoch FROM tick)::bigint, 0) & 9223372036854775807)
                     % (extract(epoch FROM s.jitter) * 1000 + 1)::bigint, 0) * interval '1 ms'
 $$;
 
--- What a job of it is asked for with: all attributes that have a column of that name. A tick has nobody to tell of a job that stands in
--- its way, so 'ignore' is to skip it.
+-- Returns the request for a job of the schedule: all attributes for which `schedule` has a column of that name. A tick has no caller
+-- to inform of a job that stands in its way, so 'ignore' means to skip the tick.
 CREATE OR REPLACE FUNCTION schedule_request(s schedule, scheduled_at timestamptz) RETURNS job_request
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -129,8 +129,8 @@ BEGIN
     RETURN r;
 END $$;
 
--- One job of it for the time `due_at`, and the fire noted. NULL: somebody else did. A run by hand is not put off, and refused if its
--- unique job is there.
+-- Enqueues one job of the schedule for the time `due_at`, and records the fire. NULL if another session has already done so. A manual
+-- run has no jitter, and is refused if its unique job exists.
 CREATE OR REPLACE FUNCTION schedule_enqueue(s schedule, due_at timestamptz, outcome text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -148,9 +148,9 @@ BEGIN
     RETURN new_id;
 END $$;
 
--- The same for a tick of a schedule with a unique key. `why`: the tick was skipped, since another job stands in the way. That job may
--- start before our commit, so no promise is made. A transaction that holds the key must not keep all other schedules waiting: the tick
--- fails soon, and is tried again.
+-- Does the same for a tick of a schedule with a unique key. `why`: the tick was skipped, because another job stands in the way. That
+-- job may start before our commit, so no promise is made. A transaction that holds the key must not keep all other schedules waiting:
+-- the tick fails soon, and is tried again.
 CREATE OR REPLACE FUNCTION schedule_enqueue_unique(s schedule, due_at timestamptz, OUT id bigint, OUT why text)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
@@ -181,7 +181,7 @@ BEGIN
     END IF;
 END $$;
 
--- One job now, also of a paused one, whatever its overlap says; returns its id. The ticks stay as they are.
+-- Enqueues one job now, even if the schedule is paused, and whatever its overlap is; returns the job's id. The ticks stay as they are.
 CREATE OR REPLACE FUNCTION schedule_run(name text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -201,7 +201,7 @@ BEGIN
     RETURN new_id;
 END $$;
 
--- Its next n ticks, in its zone as well. Of a paused one: those that it would have if it were resumed now.
+-- Returns the next n ticks of a schedule, in its zone as well. For a paused schedule: those that it would have if it were resumed now.
 CREATE OR REPLACE FUNCTION schedule_next(name text, n integer DEFAULT 5) RETURNS TABLE (due_at timestamptz, local_time text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -226,8 +226,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Fires what is due of one schedule, whose row the caller holds: at most 10 ticks, the rest follows. A tick is missed when it
--- is more than a minute late; until then it fires whatever `missed` says.
+-- Fires the due ticks of one schedule, whose row the caller has locked: at most 10 ticks, the others follow in the next call. A tick
+-- is missed when it is more than a minute late; until then it fires, whatever `missed` says.
 CREATE OR REPLACE FUNCTION fire_schedule(s schedule, at timestamptz)
 RETURNS TABLE (schedule text, due_at timestamptz, outcome text, job_id bigint, error text)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -295,9 +295,10 @@ BEGIN
      WHERE r.name = s.name;
 END $$;
 
--- What the leading scheduler calls: fires what is due of at most so many schedules, the one that has waited longest first. Rows
--- that somebody else has locked are left for the next time; an error costs only its own schedule, which is tried again after
--- 2, 4, 8, … 300 s. One row per tick, then one with outcome 'next': when there is something to do again (NULL: never; past: now).
+-- Called by the leading scheduler: fires the due ticks of at most `at_most` schedules, the one that has waited longest first.
+-- Rows that another session has locked are left for the next time. An error affects only its own schedule, which is tried again
+-- after 2, 4, 8, … 300 s. Returns one row per tick, then one with outcome 'next': when the function must be called again (NULL:
+-- never; a time in the past: now).
 CREATE OR REPLACE FUNCTION fire_schedules(at_most integer DEFAULT 100)
 RETURNS TABLE (schedule text, due_at timestamptz, outcome text, job_id bigint, error text)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -326,9 +327,9 @@ BEGIN
     RETURN QUERY SELECT NULL::text, min(r.wake_at), 'next'::text, NULL::bigint, NULL::text FROM schedule r WHERE NOT r.paused;
 END $$;
 
--- When it has something to do, if that lies before the time for which it waits; NULL: it waits for the right one. A tick may lie up to a
--- minute ahead of next_at, since a clock may be put back a little after a firing, and after a failure wake_at is up to 300 s away.
--- Where cron or zone can't be read any more, that is said when it is due.
+-- Returns when the schedule has something to do, if that is earlier than the time that it waits for; NULL if it waits for the right
+-- time. Ticks within the next minute may be earlier than next_at, because the clock may have been put back a little since they fired;
+-- and after a failure, wake_at is up to 300 s away. If cron or zone can no longer be parsed, that is reported when the schedule is due.
 CREATE OR REPLACE FUNCTION schedule_should_wait_until(s schedule, at timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
@@ -341,7 +342,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NULL;
 END $$;
 
--- Schedules that wait beyond their next tick, which is due_at.
+-- Returns the schedules that wait beyond their next tick, which is due_at.
 CREATE OR REPLACE FUNCTION schedules_beyond() RETURNS TABLE (schedule text, next_at timestamptz, due_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp
 BEGIN ATOMIC
@@ -351,8 +352,9 @@ BEGIN ATOMIC
      ORDER BY s.name;
 END;
 
--- What the leading scheduler calls: mends them among the next so many schedules behind this name. One row per schedule that was mended,
--- then one without next_at: the name behind which to go on, NULL if that was the last one. What somebody has locked is left.
+-- Called by the leading scheduler: corrects such schedules among the next `at_most` ones behind the name `behind`. Returns one
+-- row per corrected schedule, then one without next_at: the name to continue behind, or NULL if all have been looked at.
+-- Locked schedules are left out.
 CREATE OR REPLACE FUNCTION mend_schedules(behind text DEFAULT '', at_most integer DEFAULT 100)
 RETURNS TABLE (schedule text, was timestamptz, next_at timestamptz)
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$

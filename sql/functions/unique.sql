@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Unique jobs: keys, who holds them and until when.
+-- Unique jobs: their keys, which job holds a key, and until when.
 
--- Those with which an element may meet a job that is there already.
+-- Returns the fields of an element that may make it meet an existing job.
 CREATE OR REPLACE FUNCTION unique_fields() RETURNS text[] LANGUAGE sql IMMUTABLE
 RETURN '{unique_key,unique_by,unique_for,unique_states,on_conflict}'::text[];
 
@@ -34,7 +34,7 @@ RETURN CASE
     THEN 'unique_states: ' || r.unique_states || ' needs unique_for'
 END;
 
--- A JSON text, hashed when it is long.
+-- Returns the key that `unique_by` makes of a request: a JSON text, or its hash if it is long.
 CREATE OR REPLACE FUNCTION key_of_parts(r job_request) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -48,19 +48,20 @@ BEGIN
     RETURN CASE WHEN octet_length(key) <= 512 THEN key ELSE 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex') END;
 END $$;
 
--- The key that it wants, if any.
+-- Returns the key that a request wants, or NULL if it wants none.
 CREATE OR REPLACE FUNCTION request_key(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN r.unique_by IS NULL THEN r.unique_key ELSE key_of_parts(r) END;
 
--- The history may have been small when this was planned.
+-- True if the job has ended, but not as completed. The settings force the use of an index: the history may have
+-- been small when this was planned.
 CREATE OR REPLACE FUNCTION ended_badly(job_id bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM job_history h WHERE h.id = job_id AND h.retried_at IS NULL AND h.state <> 'completed');
 END $$;
 
--- Does its job stand in the way?
+-- True if the job that has the key stands in the way of another one.
 CREATE OR REPLACE FUNCTION key_holds(k job_key) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -76,8 +77,8 @@ BEGIN
     RETURN k.states = 'all' OR (k.states = 'completed' AND NOT ended_badly(k.job_id));
 END $$;
 
--- Gives the key to the job, unless another one stands in the way; returns who has it then. Of two calls at once one waits for the
--- other's transaction. Where the answer is another job nothing is locked, except the key if this call has waited for it.
+-- Gives the key to the job, unless another job stands in the way; returns the key's row as it is then. Of two calls at the same time,
+-- one waits for the other's transaction. If another job has the key, nothing is locked, except the key if this call has waited for it.
 CREATE OR REPLACE FUNCTION take_key(wanted text, states text, expires_at timestamptz, new_id bigint) RETURNS job_key
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -106,7 +107,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'unique_key: it changes hands all the time: try again';
 END $$;
 
--- What on_conflict says about a key that a job has. False: that job no longer stands in the way, since it has just started or ended.
+-- Does what on_conflict says about the job that has the key, or raises CL004. False if that job no longer stands in the way, because
+-- it has just started or ended.
 CREATE OR REPLACE FUNCTION meet_holder(r job_request, holder job_key) RETURNS boolean
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -135,10 +137,11 @@ BEGIN
                          CASE WHEN r.on_conflict <> 'error' THEN ': only one that waits can be changed' END);
 END $$;
 
--- At the commit, so that a job is locked for as long as that takes, not for as long as a producer's transaction: of many producers at once
--- there is always one with a transaction open, and the job would never start. The key is locked before its job, and keys in their order:
--- a lock stays when the row that was waited for is no longer the one that was wanted, so producers of one key that locked its jobs first
--- would wait for each other in a circle. They queue up for the key, and the worker that claims the job waits for one of them at most.
+-- Runs at the commit, so that a job is locked for as long as the commit takes, not for as long as a producer's transaction: with many
+-- producers, one of them always has a transaction open, and the job would never start. The key is locked before its job, and keys are
+-- locked in their order. A transaction keeps the lock on a row that it has waited for, even if the row is no longer the wanted one;
+-- so producers of one key that locked its jobs first would wait for each other in a cycle. As it is, they queue up for the key, and
+-- the worker that claims the job waits for at most one of them.
 CREATE OR REPLACE FUNCTION keep_promises() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Each claim asks which kinds have a limit: none, as a rule, of a hundred.
+-- Each claim looks up the kinds with a limit: usually none of a hundred.
 CREATE INDEX kind_limited ON kind (name) WHERE limited;
 
 -- ---- down ----

@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- How long runs take, for `claimctl kinds` and `claimctl queues show`.
 
--- What a worker has run in the last hour or two, written by it every few seconds. Of the runs buckets[i] took less than 2 ^ (i/4) µs, and
--- no less than what the bucket before it has.
+-- The runs of a worker in the last hour or two; it saves them every few seconds. buckets[i] counts runs that took less than 2 ^ (i/4)
+-- µs, but too long for the bucket before it.
 CREATE TABLE run_length (
     worker_id uuid NOT NULL,
     queue text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
     since timestamptz NOT NULL,
     runs bigint NOT NULL,
-    run_us bigint NOT NULL, -- of all of them
+    run_us bigint NOT NULL, -- of all these runs
     buckets integer[] NOT NULL,
     saved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT run_length_pkey PRIMARY KEY (worker_id, queue, kind),
@@ -17,7 +17,7 @@ CREATE TABLE run_length (
     CONSTRAINT run_length_runs CHECK (runs > 0)
 );
 
--- Of all workers together, for each kind (queue is NULL), for each queue (kind is NULL), and for both.
+-- The run lengths of all workers together: for each kind (queue is NULL), for each queue (kind is NULL), and for each pair of both.
 CREATE VIEW run_lengths AS
 WITH recent AS (
     SELECT queue, kind, since, runs, run_us, buckets FROM run_length WHERE saved_at > statement_timestamp() - interval '2 hours'

@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- From here on functions are defined in sql/functions, which `claimctl db migrate` loads when they have changed: docs/decisions/0032-functions-as-files.md.
+-- From here on, functions are defined in sql/functions, which `claimctl db migrate` loads when they have changed:
+-- docs/decisions/0032-functions-as-files.md.
 
--- Raised when functions of a newer release are loaded: an older claimctl leaves them. 1000000 for each x of x.y.z, 1000 for each y.
+-- The release of the functions, raised when those of a newer release are loaded: an older claimctl then leaves them as they are.
+-- 1000000 for each x of x.y.z, 1000 for each y.
 ALTER TABLE cluster ADD COLUMN functions_version integer NOT NULL DEFAULT 0;
 
--- The files as they were loaded last.
+-- The files as they were last loaded.
 CREATE TABLE function_file (
     name text COLLATE "C" NOT NULL,
     digest text NOT NULL,
@@ -12,7 +14,7 @@ CREATE TABLE function_file (
     CONSTRAINT function_file_pkey PRIMARY KEY (name)
 );
 
--- Their functions as they were then, so that `claimctl doctor` notices those that somebody has changed since.
+-- The functions of these files as they were loaded, so that `claimctl doctor` notices later changes.
 CREATE TABLE function_loaded (
     signature text COLLATE "C" NOT NULL,
     file text COLLATE "C" NOT NULL,
@@ -22,7 +24,7 @@ CREATE TABLE function_loaded (
 
 GRANT SELECT ON function_file, function_loaded TO claimd_admin, claimd_reader;
 
--- Files of handlers that a worker does not serve, for `claimctl workers` and `claimctl doctor`: each "FILE: why".
+-- Handler files that a worker does not serve, for `claimctl workers` and `claimctl doctor`: each as "FILE: why".
 ALTER TABLE worker ADD COLUMN refused text[] NOT NULL DEFAULT '{}';
 
 -- ---- down ----

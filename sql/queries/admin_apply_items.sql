@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a file ($1) says of each queue, kind or key ($2: its section), by name. With $3, an object with null for each setting, what it
--- does not say is null, also of those that it does not name and for which something is set.
+-- The patch that a file ($1) has for each queue, kind or key ($2: its section), by name. With $3, an object with null for each
+-- setting, the patch is null where the file has no value, also for names that the file does not have and for which something is set.
 -- params: text, text, text
 WITH said AS (
     SELECT key COLLATE "C" AS name, value FROM jsonb_each($1::jsonb -> $2)

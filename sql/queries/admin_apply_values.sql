@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What is set of a queue, kind or key ($1: its section in a file, $2: its name), as a file says it; NULL: nothing. The same rows in the
--- same order each time.
+-- The settings of a queue, kind or key ($1: its section in a file, $2: its name), as a file writes them; NULL: not set. Always
+-- the same rows in the same order.
 -- params: text, text
 WITH rate AS (
     SELECT r.per_s, (SELECT round(r.per_s * u.seconds) || '/' || u.unit

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Adds jobs to a batch, all or none; how many, No row: there is no such batch. In the order of their ids, so that two calls don't lock each other out.
+-- Adds jobs to a batch, all or none; returns how many. No row if there is no such batch. In the order of their ids, so
+-- that two calls do not deadlock.
 -- params: batch int8 id, ids int8[]
 -- shows: jobs number
 -- tables: batch

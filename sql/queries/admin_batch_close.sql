@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Closes a batch; how many of its jobs are open. No row: there is no such batch.
+-- Closes a batch; returns how many of its jobs are open. No row if there is no such batch.
 -- params: batch int8 id
 -- shows: jobs number
 -- tables: batch

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The jobs of a batch: those that failed first, then those that are open, 100 at most. `after`: whom those that wait are waiting for.
+-- The jobs of a batch: those that failed first, then the open ones, at most 100. `after`: the jobs that a waiting job waits for.
 -- params: batch int8 id
 -- shows: id number, kind text, state text, after text long, attempt number, error text long
 -- tables: record batch = batches, jobs

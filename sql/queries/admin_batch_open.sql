@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Opens a batch of this name, with these jobs that follow it; its id.
+-- Opens a batch of this name, with the jobs that follow it; returns its id.
 -- params: name text, follow_up text, on_success text, on_failure text
 -- shows: id number
 -- tables: record batch

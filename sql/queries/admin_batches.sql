@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Batches with their counts, the newest first; or the one that is named.
+-- Batches with their counts, the newest first, or only the given one.
 -- params: batch int8 id
 -- shows: id number, name text, state text, jobs number, open number, succeeded number, failed number, cancelled number,
 -- shows: opened_at time, over_at time, follow_up_job number wide, outcome_job number wide, error text long

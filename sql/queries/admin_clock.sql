@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- PostgreSQL's clock: what a delay counts from.
+-- PostgreSQL's clock, which delays count from.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

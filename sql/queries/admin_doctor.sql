@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What doctor asks of the database in one go: days of the history that exist ahead of today (in one run), workers, the cluster's row
--- (sweep_hold_us: for so long nothing of the history is deleted).
+-- The data that doctor needs from the database, in one statement: how many days of the history exist ahead of today without a gap,
+-- the numbers of workers, and the row of the cluster (sweep_hold_us: for how long no history is deleted).
 SELECT (SELECT count(*)
           FROM generate_series(0, 60) AS n
          WHERE NOT EXISTS (SELECT FROM generate_series(0, n) AS m

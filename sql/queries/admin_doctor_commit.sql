@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What synchronous_commit is, where this database's sessions get it from: settings of the database, of roles that are in one of
--- claimd's, and the server's where the database has none and our own session shows it. Are there synchronous standbys?
+-- The values of synchronous_commit that sessions of this database may get: settings of the database, of roles that are members of
+-- claimd's, and the server's value if the database has none and our own session shows it. Also whether there are synchronous standbys.
 WITH said AS (
     SELECT CASE WHEN s.setrole = 0 AND s.setdatabase = 0 THEN 'all roles'
                 WHEN s.setrole = 0 THEN format('database %I', d.datname)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many schedules there are, how many of them fail, with one of those as an example, how many have waited for more than a minute
--- for somebody to look at them, and how many wait beyond their next tick, with the first of those.
+-- How many schedules there are; how many of them fail, with one as an example; how many have been due for more than a minute without
+-- any scheduler looking at them; and how many wait beyond their next tick, with the first of these.
 WITH beyond AS (
     SELECT schedule FROM claimd.schedules_beyond()
 )

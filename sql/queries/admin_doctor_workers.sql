@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What live workers said of themselves with their last beat. A beat in the future: our clock went back since.
+-- The reports of live workers, from their last heartbeat. A heartbeat in the future means that PostgreSQL's clock has gone back since.
 SELECT host, pid, lock_nodes, lock_nodes_voting, uncommitted,
        CASE WHEN uncommitted > 0 THEN uncommitted_us + GREATEST(0, (extract(epoch FROM clock_timestamp() - beat_at) * 1000000)::int8)
             ELSE 0 END AS uncommitted_us,

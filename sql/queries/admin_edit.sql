@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Edits queued jobs, all or none; NULL = stays as it is. The new version of each; no row of a job that is not there, unless $20 wants
--- that refused as well. Raises CL003 where its state or version ($11, the expected one) forbids it. $5 is a time, $6 a delay from now;
--- at most one of both is given, as of $18 and $19. $7, $8, $12, $17: 'default' = what the kind says; $9, $13, $15, $16, $18: empty =
--- none any more; $10: null.
--- $14: 'next' keeps the change of a running job for its next attempt.
+-- Edits queued jobs, all or none; a NULL leaves a value as it is. Returns the new version of each. A job that does not exist has no
+-- row, unless $20 wants it to be refused as well. Raises CL003 if a job's state or version ($11, the expected one) forbids the edit.
+-- $5 is a time and $6 a delay from now; at most one of the two is given. The same is true of $18 and $19. $7, $8, $12, $17: 'default'
+-- = the kind's value; $9, $13, $15, $16, $18: empty = none any more; $10: null means the same. $14: 'next' keeps the change of a
+-- running job for its next attempt.
 -- params: ids int8[], args text, priority int4, queue text, at text, delay text, max_attempts text, timeout text, tags text[],
 -- params: metadata text, expect int4, backoff text, exclusive text, apply text, share text, second text, grace text,
 -- params: expires_at text, expires_in text, all bool

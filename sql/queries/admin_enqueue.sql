@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One job; the delay is a text that interval takes, the time one that timestamptz takes; at most one of both is given.
--- The end of its time likewise. $16: into this batch; NULL: into none.
+-- Enqueues one job; returns its id. $5 is a time and $6 a delay, as texts that timestamptz and interval accept; at most one of the
+-- two is given. The same is true of $17 and $18, its expiry. $16: adds the job to this batch, if not NULL.
 -- params: kind text, args text, queue text, priority int4, at text, delay text, max_attempts int4, timeout text, tags text[],
 -- params: backoff text, metadata text, exclusive text, share text, after int8[], if_dead text, batch int8, expires_at text,
 -- params: expires_in text, second text, grace text

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- admin_enqueue for a job with a key: its id, and whether it was made now. Either is in the batch then.
+-- admin_enqueue for a job with a unique key: returns its id, and whether it was inserted now. In either case it is then in the batch.
 -- params: kind text, args text, queue text, priority int4, at text, delay text, max_attempts int4, timeout text, tags text[],
 -- params: backoff text, metadata text, exclusive text, share text, after int8[], if_dead text, batch int8, expires_at text,
 -- params: expires_in text, second text, grace text, unique text, unique_by text[], unique_for text, unique_states text,

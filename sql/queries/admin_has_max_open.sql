@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Does a queue refuse jobs when it is full? Rows of COPY would not be counted.
+-- Whether any queue has max_open: such a queue would not count rows inserted by COPY.
 SELECT EXISTS (SELECT FROM claimd.queue WHERE max_open IS NOT NULL)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Why due jobs may wait that are served: nobody leads, or workers have no quorum of lock nodes; in words, NULL = neither.
+-- Why due jobs of served kinds may wait: no scheduler leads, or workers have no quorum of lock nodes; as a text, NULL if neither.
 -- shows: schedulers number, leaders number, workers_without_quorum number, trouble text prose
 -- tables: queues = queues, workers = workers, finished = stats_finished, record health
 WITH s AS (

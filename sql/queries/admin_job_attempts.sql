@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The attempts of a job that are on record, of all generations, in their order.
+-- The recorded attempts of a job, of all generations, in their order.
 -- params: id int8 id
 -- shows: attempt number, generation number wide, outcome text, fence number, host text wide, started_at time, ran_s seconds,
 -- shows: error text long, log_tail text hidden

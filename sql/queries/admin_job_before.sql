@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The jobs that a job waits or has waited for, those that are open first; `state`: what they are now, or how they ended.
+-- The jobs that a job waits for or has waited for, open ones first; `state`: their current or final state.
 -- params: id int8 id
 -- shows: job number, kind text, state text
 SELECT p.id AS job, p.kind, p.state

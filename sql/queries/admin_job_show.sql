@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One job with all that is known of it, and `situation`: where it is and what it waits for. By id, in both tables; after an
--- operator's retry the newest generation counts.
+-- One job with all that is known about it, and `situation`: where it is and what it waits for. It is looked up by id in both tables;
+-- if an operator has retried it, the newest generation is shown.
 -- params: id int8 id
 -- shows: id number, state text, situation text, kind text, queue text, priority number, args json, tags text, metadata json,
 -- shows: unique_key text, exclusive_key text, second_key text, share_key text, backoff text, created_at text, scheduled_at text,

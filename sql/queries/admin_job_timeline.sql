@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What happened to one job, in order: made, due, edited, each attempt's start and end, its end, and an operator's retry, after
--- which it is of the next generation. An attempt that succeeded, or that runs, is in the job's row; one that failed or was lost in
--- job_attempt. When it was due is known of the last attempt of each generation: a retry after a failure overwrites it.
--- Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey, job_edit_pkey.
+-- The events of one job, in order: created, due, edited, the start and end of each attempt, its end, and an operator's retry, which
+-- begins its next generation. An attempt that succeeded or is running is in the job's row; one that failed or was lost is in
+-- job_attempt. The time when it was due is known only for the last attempt of each generation, because a retry after a failure
+-- overwrites it. Seconds count from the creation. Indexes: job_pkey, job_history_id, job_attempt_pkey, job_edit_pkey.
 -- params: id int8 id
 -- shows: at text, after_s seconds, event text, attempt number, host text, generation number hidden, detail text prose
 WITH j AS MATERIALIZED (

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs with ids of one range, newest first; the caller walks from range to range, so that no call reads more than it asks for.
--- Each filter may be NULL. $1, $2: look among the open, the finished ones. $3, $4: ids, both included. $5, $6: times, the second excluded:
--- of the end, of open jobs of the creation. Then states, kinds, queues, tags (all of them), a worker's id or host, a text
--- in the error. $14: columns that are only read when they are asked for. $15: metadata that contain
--- this. $16: of this batch, $17: of this role. The error of an open job is that of its last failed attempt, as in the view jobs. What ended before it
--- was due never was due, and of what waits for others nobody knows when it will be. Indexes: job_pkey, job_history_id,
--- job_attempt_pkey.
+-- Jobs with ids in a range, newest first; the caller walks from range to range, so that no call reads more than it needs. Each filter
+-- may be NULL. $1, $2: whether to look among the open and the finished jobs. $3, $4: the range of ids, both included. $5, $6: a range
+-- of times, the second excluded: of the end or, for open jobs, of the creation. Then follow states, kinds, queues, tags (a job must
+-- have all of them), the id or host of a worker, and a text within the error. $14: columns that are read only if they are named here.
+-- $15: metadata that the job's must contain. $16: the batch, $17: the owner. The error of an open job is that of its last failed
+-- attempt, as in the view jobs. A job that ended before it was due has no ready_at, and neither has a job that waits for others,
+-- since it is not known when that will be due. Indexes: job_pkey, job_history_id, job_attempt_pkey.
 -- params: open bool, finished bool, low int8, high int8, since timestamptz, until timestamptz, states text[], kinds text[],
 -- params: queues text[], tags text[], worker text, error text, limit int4, wanted text[], metadata text, batch int8, owner text
 -- shows: id number, kind text, queue text, state text, priority number wide, attempt number, created_at time extra,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Where jobs are now: for following them. After an operator's retry the newest generation counts. `gone`:
--- see job_status(). Indexes: job_pkey, job_history_id.
+-- The current state of jobs, for following them. If an operator has retried a job, its newest generation counts. `gone`: see
+-- job_status(). Indexes: job_pkey, job_history_id.
 -- params: int8[]
 (SELECT DISTINCT ON (j.id) j.id, j.kind, j.state, j.attempt, w.host,
        CASE WHEN j.state <> 'running' THEN j.error END AS error,

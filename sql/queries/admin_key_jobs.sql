@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Open jobs with a key: those that run, then those that come next, 100 at most; of those with two keys what has been refused. Index:
--- job_exclusive, one look per priority.
+-- Open jobs with a key: the running ones, then those that are next, at most 100; of the jobs with two keys, those that were refused.
+-- Index: job_exclusive, one look-up per priority.
 -- params: key text
 -- shows: job number, state text, kind text, queue text, priority number, attempted_at time
 -- tables: record key = keys, jobs

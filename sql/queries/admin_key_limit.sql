@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many jobs with a key may run at a time, and start in a time ("50/m"). NULL: stays; none: nothing is said of it any more.
+-- Sets how many jobs with a key may run at a time, and how many may start in a period ("50/m"). NULL leaves a
+-- setting as it is; none removes it.
 -- params: key text, running text 1..1000 or none, rate text rate or none
 -- then: record key = keys
 -- method: POST

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a patch says of an exclusive key: max_running, and rate as "50/m".
+-- Applies a patch to the limits of an exclusive key: max_running, and rate as "50/m".
 -- params: text, text
 SELECT CASE WHEN p ? 'max_running' THEN claimd.limit_key($1, (p ->> 'max_running')::integer) END AS running,
        CASE WHEN p ? 'rate'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Patterns, and keys that have a limit of their own or are held, 1,000 at most; with $1: this one, whatever it has. `pattern`: what the
--- key goes by, as long as nothing is said of it itself.
+-- Patterns, and keys that have a limit of their own or are held, at most 1,000; with $1, this key, whatever it has. `pattern`: the
+-- pattern whose limits apply to the key, because it has none of its own.
 -- params: key text
 -- shows: key text, max_running number, running number, starts_per_s number, may_start_now number, pattern text
 -- tables: keys

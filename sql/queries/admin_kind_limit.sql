@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many jobs of a kind may run at a time, and start in a time ("50/m"). NULL: stays; none: no limit.
+-- Sets how many jobs of a kind may run at a time, and how many may start in a period ("50/m"). NULL leaves a
+-- limit as it is; none removes it.
 -- params: name text kind, running text 1..1000 or none, rate text rate or none
 -- then: record kind = kind_limits
 -- method: POST

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The limits of a kind, and how much of them is used; NULL: none.
+-- The limits of a kind, and how much of each is used; NULL: no limit.
 -- params: name text kind
 -- shows: kind text, max_running number, running number, starts_per_s number, may_start_now number
 SELECT k.name AS kind, NULLIF(l.max_running, 1000) AS max_running,

@@ -1,4 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a patch says of a kind.
+-- Applies a patch to the settings of a kind.
 -- params: text, text
 SELECT claimd.set_kind($1, $2::jsonb)

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Pauses ($2) a kind or resumes it. True: that changed something.
+-- Pauses a kind, or resumes it if $2 is false. `changed`: whether this changed something.
 -- params: name text, paused bool
 -- shows: name text, paused bool, changed bool
 -- tables: record kind

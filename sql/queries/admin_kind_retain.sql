@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How long finished jobs of a kind are kept: $2 NULL = the default; $3: those that ended so, NULL = all.
+-- Sets how long finished jobs of a kind are kept. $2: NULL = the default; $3: only jobs that ended in this state, NULL = all.
 -- params: name text kind, keep text days or default, state text completed|discarded|cancelled
 -- then: rules = kind_rules
 -- method: POST

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What jobs of a kind get that say nothing else; NULL: stays, 'default': as the plugin says. $4 and $7 are texts that interval takes.
+-- Sets the defaults of a kind, for jobs that have no value of their own. NULL leaves a default as it is, 'default' restores the
+-- plugin's value. $4 and $7 are texts that interval accepts.
 -- params: name text, max_attempts text 1..2147483647 or default, max_crashes text 1..2147483647 or default,
 -- params: timeout text duration 366d or default, backoff text backoff, keep_log text all|failed|default,
 -- params: grace text duration 1h or default

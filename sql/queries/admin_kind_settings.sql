@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What jobs of a kind get that say nothing else, and which of that was set by set_kind().
+-- The defaults of a kind, for jobs that have no value of their own, and which of these defaults set_kind() has set.
 -- params: name text kind
 -- shows: kind text, announced bool, max_attempts number, max_crashes number, timeout_s seconds, grace_s seconds, backoff text,
 -- shows: keep_log text, set_by_hand text

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One kind as a worker announced it, what set_kind() said in place of its plugin, what that says, and who paused it.
+-- One kind as a worker announced it, which of its values set_kind() has set, what the plugin's values for these are, and who paused it.
 -- params: name text kind
 -- shows: kind text, plugin text, version text, announced bool, workers number, max_attempts number, max_crashes number,
 -- shows: timeout_s seconds, grace_s seconds, backoff text, keep_log text, at_most_once bool, set_by_hand text, of_plugin json,

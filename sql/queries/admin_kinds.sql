@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Kinds as workers announced them, what was set otherwise, how long their jobs are kept, and who serves them now. Also those for
--- which something is set, and which no worker has announced.
+-- Kinds as workers announced them, what was set in place of that, how long their jobs are kept, and how many workers serve them now.
+-- Also kinds that no worker has announced but for which something is set.
 -- shows: kind text, plugin text, version text, paused bool, workers number, max_attempts number, max_crashes number wide,
 -- shows: timeout_s seconds, at_most_once bool wide, set_by_hand text list, kept text list, runs number wide, mean_s seconds,
 -- shows: p95_s seconds, announced bool wide, updated_at time wide

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- From now on no daemon fits in: $1 is no list. Workers that did not stop are dead, so that one that comes back starts over, and is
--- refused. One statement, in the transaction of admin_lock_nodes_hold.
+-- From now on, no daemon can join, because $1 is not a list of nodes. Workers that have not stopped are marked dead, so that one that
+-- comes back starts over and is refused. One statement, in the transaction of admin_lock_nodes_hold.
 -- params: text
 WITH gone AS (
     UPDATE claimd.worker SET dead = true WHERE NOT dead AND NOT stopped

@@ -1,4 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The new list.
+-- Stores the new list of lock nodes; the change is over.
 -- params: text
 UPDATE claimd.cluster SET lock_nodes = $1, lock_nodes_before = ''

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Daemons that live as far as PostgreSQL knows: their beats are fresh.
+-- Daemons that are live as far as PostgreSQL knows: their heartbeats are fresh.
 SELECT 'claimd-worker' AS program, host, pid, round(extract(epoch FROM clock_timestamp() - beat_at), 1) AS beat_age_s
   FROM claimd.worker
  WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()

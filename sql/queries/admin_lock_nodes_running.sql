@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Jobs that run as far as PostgreSQL knows, of workers that are gone: the oldest.
+-- Jobs that are running as far as PostgreSQL knows, under workers that are gone; the oldest first.
 SELECT j.id, COALESCE(w.host, '?') AS host, COALESCE(w.pid, 0) AS pid
   FROM claimd.job j
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Do jobs belong to the roles that make them?
+-- Whether jobs belong to the roles that create them.
 -- shows: owners text
 -- tables: record cluster
 SELECT CASE WHEN owners THEN 'on' ELSE 'off' END AS owners FROM claimd.cluster

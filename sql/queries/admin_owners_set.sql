@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- From now on jobs belong to the roles that make them, or to nobody any more.
+-- From now on, new jobs belong to the roles that create them, or to no role.
 -- params: owners text on|off
 -- then: record cluster = owners
 -- method: POST

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Fails where PostgreSQL can't write: no space, read only, a commit that waits for a standby. Leaves nothing behind.
+-- Fails if PostgreSQL can't write: it has no space, is read-only, or a commit waits for a standby. Leaves nothing behind.
 SELECT claimd.probe_write()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Open jobs of a queue by kind and priority, among its first 100,000: bounded on a table of any size. Index: job_feed.
+-- Open jobs of a queue by kind and priority, among its first 100,000, so that the cost is bounded on a table of any size. Index: job_feed.
 -- params: name text queue
 -- shows: kind text, priority number, available number, scheduled number, retryable number, waiting number, running number,
 -- shows: paused bool

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many jobs of a queue may run at a time, start in a time ("50/m"), be open. NULL: stays; none: no limit.
+-- Sets how many jobs of a queue may run at a time, start in a period ("50/m") and be open. NULL leaves a limit as it is; none removes it.
 -- params: name text queue, running text 1..10000 or none, rate text rate or none, max_open text 1..10000000 or none
 -- then: record queue = queue_limits
 -- method: POST

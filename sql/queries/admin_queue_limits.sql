@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The limits of a queue, how much of them is used, its weight, and who paused it; NULL: none, unknown. One row, whether it has
--- settings or not. `open_jobs` is counted where there is a limit of them, up to a million: ~1000000 from there on. Index: job_feed.
+-- The limits of a queue, how much of each is used, its weight, and who paused it; NULL: none, or unknown. Returns one row
+-- even if the queue has no settings. `open_jobs` is counted only if the queue has max_open, and only up to a million,
+-- shown as ~1000000. Index: job_feed.
 -- params: name text queue
 -- shows: name text, max_running number, places_taken number, starts_per_s number, may_start_now number, max_open number,
 -- shows: open_jobs count, weight number, paused bool, paused_at time, paused_by text

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One queue, as among all of them.
+-- One queue, with the columns of admin_queues.
 -- params: name text queue
 -- shows: queue text, available count, scheduled count, retryable count, waiting count wide, running count, oldest_due_s seconds,
 -- shows: per_s number, paused bool, workers number, kinds text list, estimated bool hidden

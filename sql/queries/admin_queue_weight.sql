@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The weight of a queue among those of the same worker; NULL: none.
+-- Sets the weight of a queue among the queues of the same worker; NULL removes it.
 -- params: name text queue, weight int4 1..100 or none
 -- then: record queue = queue_limits
 -- method: POST

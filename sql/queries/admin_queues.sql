@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Each queue: depth by state, oldest due job, what ended per second in the last minute, who serves it. Bounded on tables of any size:
--- queues are found by hopping over the feed index; 100,000 rows are counted, shared among them; where that is not enough, the numbers
--- are estimated from 4,000 pages, to three digits, and begin with ~. The rate is of the newest 1,000 pages of the history.
--- Indexes: job_feed.
+-- Each queue: its jobs by state, its oldest due job, how many jobs ended per second in the last minute, and who serves it. The cost
+-- is bounded on tables of any size: queues are found by hopping over the feed index; 100,000 rows are counted, shared among the
+-- queues; for a queue with more, the numbers are estimated from 4,000 pages, rounded to three digits, and begin with ~. The rate is
+-- that of the newest 2,000 pages of today's history. Indexes: job_feed.
 -- shows: queue text, available count, scheduled count, retryable count, waiting count wide, running count, oldest_due_s seconds,
 -- shows: per_s number, paused bool, workers number, kinds text list, estimated bool hidden
 -- tables: queues

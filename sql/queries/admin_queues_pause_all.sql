@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Pauses ($1) all queues or resumes them: the names of those that this changed.
+-- Pauses all queues, or resumes them if $1 is false; returns the names of those that this changed.
 -- params: paused bool
 -- shows: name text, paused bool, changed bool
 -- tables: queues

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The state of a job that was retried, or made due; NULL when there is no such job. Raises CL003 where the state forbids it.
--- $2: completed ones, too.
+-- Retries a job, or makes it due; returns its new state, or NULL if there is no such job. Raises CL003 if its state forbids
+-- it. $2: even if it is completed.
 -- params: int8, bool
 SELECT CASE WHEN EXISTS (SELECT FROM claimd.jobs WHERE id = $1) AND claimd.retry($1, $2) IS NOT NULL THEN 'available' END

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Who we are, which of claimd's roles are missing in this server, and which of them we are a member of.
+-- The role of this session, which of claimd's roles are missing on this server, and which of them the session's role is a member of.
 WITH wanted AS (
     SELECT unnest(ARRAY['claimd_admin', 'claimd_scheduler', 'claimd_worker', 'claimd_producer', 'claimd_reader']) AS name
 )

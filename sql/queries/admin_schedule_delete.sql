@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- No row: there is no such schedule.
+-- Deletes a schedule. No row if there is no such schedule.
 -- params: name text
 -- shows: name text, state text
 -- tables: record schedule

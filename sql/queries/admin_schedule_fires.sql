@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The last ten ticks of a schedule that were acted upon, the newest first, and what became of their jobs.
+-- The last ten recorded ticks of a schedule, the newest first, and what became of their jobs.
 -- params: name text
 -- shows: due_at text, outcome text, job_id number, job_state text, late_s seconds
 SELECT {utc f.due_at} AS due_at, f.outcome, f.job_id,

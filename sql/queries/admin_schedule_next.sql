@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The next ticks, $2 or 5; no row: there is no such schedule.
+-- The next ticks of a schedule, $2 or 5 of them. No row if there is no such schedule.
 -- params: name text, count int4 1..1000
 -- shows: due_at text, local_time text
 -- tables: next

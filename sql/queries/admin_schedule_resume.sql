@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- No row: there is no such schedule.
+-- Resumes a schedule; returns its next tick. No row if there is no such schedule.
 -- params: name text
 -- shows: name text, next_at text
 -- tables: record schedule

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The new job's id. No row: there is no such schedule.
+-- Creates a job of a schedule now; returns its id. No row if there is no such schedule.
 -- params: name text
 -- shows: id number
 -- tables: record job

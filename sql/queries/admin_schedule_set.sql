@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes or changes a schedule; NULL: the default. $4 and $11 are JSON, $9, $13, $20, $23 and $25 texts that interval takes.
+-- Creates or changes a schedule; NULL means the default. $4 and $11 are JSON; $9, $13, $20, $23 and $25 are texts that interval accepts.
 -- params: name text, kind text, cron text, args text, queue text, priority int4, zone text, max_attempts int4, timeout text,
 -- params: tags text[], metadata text, missed text, missed_window text, overlap text, exclusive text, share text, backoff text,
 -- params: unique text, unique_by text[], unique_for text, unique_states text, on_conflict text, jitter text, second text,

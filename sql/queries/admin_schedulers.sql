@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What schedulers said of themselves, those that are heard of first. Ages in µs; NULL = never.
+-- The reports of schedulers, those with fresh heartbeats first. Ages in µs; NULL = never.
 SELECT host, pid, stale_at > clock_timestamp() AS is_heard, leader_since IS NOT NULL AS leads,
        (extract(epoch FROM clock_timestamp() - beat_at) * 1000000)::int8 AS beat_us,
        (extract(epoch FROM clock_timestamp() - leader_since) * 1000000)::int8 AS leads_us,

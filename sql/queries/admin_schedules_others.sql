@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The schedules that a file with schedules does not have.
+-- The schedules that are not in a file, if the file has a section of schedules.
 -- params: text
 SELECT s.name FROM claimd.schedule s
  WHERE $1::jsonb ? 'schedules'

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The schedules of a file, as parameters of admin_schedule_set: PostgreSQL keeps the digits of numbers.
+-- The schedules of a file, as parameters of admin_schedule_set. PostgreSQL reads the file because it keeps all digits of numbers.
 -- params: text
 SELECT e->>'name', e->>'kind', e->>'cron', (e->'args')::text, e->>'queue', e->>'priority', e->>'zone', e->>'max_attempts',
        e->>'timeout', (SELECT array_agg(t) FROM jsonb_array_elements_text(NULLIF(e->'tags', 'null')) t)::text,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Of pairs of a queue and a kind, those that no live worker serves, and why in words.
+-- The given pairs of a queue and a kind that no live worker serves, and why, as a text.
 -- params: text[], text[]
 WITH live AS MATERIALIZED (
     SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > clock_timestamp()

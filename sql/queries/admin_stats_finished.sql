@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What ended in the last minutes, from the newest pages of today's history. What that doesn't reach back to (or what was before
--- midnight, UTC) is estimated from it: such numbers begin with ~. A burst may have filled the sample in a moment, so no estimate is
--- more than what the pages of those two days hold. Completed jobs that are not kept are counted elsewhere.
+-- The jobs that ended in the last minutes, from the newest pages of today's history. If these pages do not reach back far enough, or
+-- the period began before midnight (UTC), the numbers are estimated from them, and begin with ~. A burst may have filled the sample in
+-- a moment, so no estimate exceeds what the pages of the two days can hold. Completed jobs that are not kept are counted separately.
 -- shows: minutes number, completed count, discarded count, cancelled count, per_s number, estimated bool hidden
 WITH size AS (
     SELECT COALESCE(pg_relation_size(to_regclass('claimd.job_history_'

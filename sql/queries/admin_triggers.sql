@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Triggers of others on claimd's tables whose functions have no search_path of their own: they run with the daemons', in which only
--- PostgreSQL's names are found. The first 20. Functions in C look nothing up by a path, unless they say so.
+-- The first 20 triggers that others have put on claimd's tables and whose functions have no search_path of their own: they run
+-- with the search_path of the daemons, which finds only PostgreSQL's names. Functions in C are left out, since they look up no
+-- names by a path unless they choose to.
 SELECT t.tgname, c.relname, t.tgfoid::regprocedure
   FROM pg_trigger t
   JOIN pg_class c ON c.oid = t.tgrelid

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Old history is deleted by PostgreSQL's clock again, although that has jumped.
+-- Lets old history be deleted by PostgreSQL's clock again, although the clock has jumped.
 SELECT claimd.trust_clock()

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which of these jobs still wait to be fed: available and due, and a live worker of their queue, which isn't paused, serves their kind.
--- Where their hint would be: queue, kind, priority. Index: job_pkey.
+-- The given jobs that still wait to be fed: they are available and due, and a live worker of their queue, which is not paused, serves
+-- their kind. Returns where their hints would be: queue, kind, priority. Index: job_pkey.
 -- params: int8[]
 SELECT j.id, j.queue, j.kind, j.priority
   FROM claimd.job j

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Kinds with due jobs that are not paused and that no live worker of their queue serves, among the first 20,000 due ones of each
--- lane: hops over the feed index from lane to lane, so that it is bounded on a table of any size. has_workers: its queue has some;
--- hosts_of_kind: who has the plugin, for other queues. Index: job_feed.
+-- Kinds with due jobs that are not paused and that no live worker of their queue serves, among the first 20,000 due jobs of each
+-- lane. Hops over the feed index from lane to lane, so that the cost is bounded on a table of any size. has_workers: whether the
+-- queue has workers; hosts_of_kind: the hosts that serve the kind for other queues. Index: job_feed.
 WITH RECURSIVE lane AS (
     (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
     UNION ALL

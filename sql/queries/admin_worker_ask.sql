@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Asks a worker, by its id, or all that live on a host, to be quiet, to resume or to drain; $3: only says which. No row: there is none.
+-- Asks a worker, by its id, or all live workers of a host, to be quiet, to resume or to drain. $3: only returns which workers
+-- these are. No row if there is none.
 -- params: worker text, what text, dry_run bool
 -- shows: host text, pid number, worker_id text
 -- tables: asked

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The row of one worker, by its id or its host: of several the newest that works. For health checks.
+-- The row of one worker, by its id or host: of several, a running one with the newest heartbeat. For health checks.
 -- params: text
 SELECT worker_id, host, pid,
        CASE WHEN dead THEN 'dead' WHEN stopped THEN 'stopped' WHEN stale_at < clock_timestamp() THEN 'stale'

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Worker processes, the live ones first. A dead one, whose heartbeats had ceased, is `stopped`, too, once nothing of its is left.
--- $1: those that ended, too.
+-- Worker processes, the live ones first. A dead worker, whose heartbeats had ceased, is also `stopped` once nothing runs under it any
+-- more. $1: includes workers that have ended.
 -- params: all bool
 -- shows: host text, pid number, state text, beat_age_s seconds, running number, slots number, queues text list, kinds text list,
 -- shows: refused text list, refusals json hidden, version text wide, started_at time wide, worker_id text wide

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Functions that are not as `claimctl db migrate` has loaded them, with their files and whether they are there. The first 20.
+-- The first 20 functions that differ from what `claimctl db migrate` has loaded, with their files, and whether they still exist.
 SELECT l.signature, l.file, p.signature IS NOT NULL AS is_there
   FROM claimd.function_loaded l
   LEFT JOIN (SELECT {function_signature} AS signature, {function_digest} AS digest

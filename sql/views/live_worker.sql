@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Workers that work: neither ended nor declared dead, and heard of in time.
+-- Live workers: they have neither stopped nor been declared dead, and their heartbeats are fresh.
 CREATE OR REPLACE VIEW live_worker AS
 SELECT worker_id, started_at, beat_at, stale_at, pid, slots, running, quiet, host, version, queues, kinds, spare_since, ready_oldest
   FROM worker

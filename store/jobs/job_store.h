@@ -242,11 +242,11 @@ typedef void next_cb(void *ctx, enum status st);
 enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
                            next_cb *done, void *ctx, struct err *err) MUST_USE;
 
-/* The same for those of the given jobs, at most 500, that are available and due. */
+/* Does the same for the given jobs (at most 500) that are available and due. */
 enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
                           next_cb *done, void *ctx, struct err *err) MUST_USE;
 
-/* The same for those of the given jobs, at most 500, that exist and have not ended. */
+/* Does the same for the given jobs (at most 500) that exist and have not ended. */
 enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
                            next_cb *done, void *ctx, struct err *err) MUST_USE;
 

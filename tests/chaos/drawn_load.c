@@ -105,7 +105,7 @@ static const char *add_ties(struct drawn_load *l, const struct drawn_queue *q, j
 #define BOUND_EVERY 50 /* one job out of this many */
 #define DEPTH 1000     /* depth of nested arrays */
 #define LONG_TEXT 60000
-/* Of 1 MiB: leaves room for the other args and for escapes. */
+/* Below 1 MiB: leaves room for the other args and for escapes. */
 #define LONGEST_TEXT ((1 << 20) - 1024)
 #define KEY_MAX 512
 

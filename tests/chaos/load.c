@@ -41,7 +41,7 @@ struct load {
     int64_t next_n;
     double credit; /* jobs that are due */
     double rate;
-    int64_t look_us; /* time of the next look at the backlog */
+    int64_t look_us; /* when the backlog is read next */
     bool is_too_much;
     int64_t burst_us;
     int64_t recent[RECENT_MAX];

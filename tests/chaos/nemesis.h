@@ -79,7 +79,7 @@ struct nemeses {
     int64_t last_us; /* time of the last act, including heals */
 };
 
-/* INVALID: an unknown name. */
+/* Returns INVALID for an unknown name. */
 enum status nemeses_init(struct nemeses *ns, const struct options *options,
                          struct err *err) MUST_USE;
 void nemeses_list(void); /* prints to stdout */

@@ -33,12 +33,12 @@ struct options {
     bool is_kept;      /* keeps the folder of a good run, too */
 };
 
-/* INVALID: names the argument and the allowed values. */
+/* On INVALID, err names the argument and the allowed values. */
 enum status options_read(int argc, char *const *argv, struct options *ret,
                          struct err *err) MUST_USE;
 const char *options_usage(void);
 
-/* INVALID: a word of --only or --without is not a name; `hint` lists the names. */
+/* Returns INVALID if a word of --only or --without is not a name; `hint` lists the names. */
 typedef bool options_name_fn(const char *name, size_t len);
 enum status options_check_names(const struct options *options, options_name_fn *is_name,
                                 const char *hint, struct err *err) MUST_USE;

@@ -10,7 +10,7 @@
 
 #define OUTAGES_RATE 4.0 /* jobs per second, without bursts */
 
-/* INVALID: --only or --without names something that is not an outage. */
+/* Returns INVALID if --only or --without names something that is not an outage. */
 enum status outages_check(const struct options *options, struct err *err) MUST_USE;
 /* Runs the outages and adds to the figures of the run; *ret_last_us = when the last server
  * returned. */

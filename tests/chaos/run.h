@@ -7,7 +7,7 @@
 
 #include "chaos/options.h"
 
-/* Print the last line and return the exit code. */
+/* Each prints the last line and returns the exit code. */
 int run_storm(const struct options *options);
 int run_replay(const struct options *options);
 

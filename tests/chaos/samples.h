@@ -12,7 +12,7 @@ struct world;
 struct samples {
     struct journal journal;
     int64_t next_us;
-    int64_t looked_us; /* BOOTTIME of the last look at the wall clock; 0 = never */
+    int64_t looked_us; /* BOOTTIME of the last reading of the wall clock; 0 = never */
     int64_t offset_us; /* its offset from BOOTTIME at that time */
 };
 

@@ -11,7 +11,7 @@
 struct verdict {
     int64_t acked; /* jobs whose insert was acknowledged */
     int64_t unknown;
-    int64_t found_unknown; /* those of `unknown` that are in the table */
+    int64_t found_unknown; /* number of `unknown` that are in the table */
     int64_t completed;
     int64_t discarded;
     int64_t cancelled;

@@ -112,7 +112,7 @@ bool world_put_plugin(struct world *w, const char *from, size_t most);
 
 /* Sets whether the proxy listens for that server, as it does for servers that are up. */
 void world_show(struct world *w, size_t server, bool is_up);
-/* Tells the books and the proxy from when until when PostgreSQL cannot be reached. */
+/* Announces to the books and the proxy from when until when PostgreSQL cannot be reached. */
 void world_pg_is_gone(struct world *w, bool is_gone);
 struct pg_server *world_primary(struct world *w);
 /* Returns the path of a server's socket in the proxy; `server` as in WORLD_SERVERS. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a handler can report, and what can be sent to it, with real daemons. Full passes are rare
- * here: nothing that these tests wait for may need one. */
+ * Reports of a handler, and what can be sent to it, with real daemons. Full passes are rare here:
+ * nothing that these tests wait for may need one. */
 #include "support/fleet.h"
 #include "support/suite.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What doctor and db verify report about a working cluster, one in trouble, and afterwards. */
+ * The reports of doctor and db verify about a working cluster, about one in trouble, and
+ * afterwards. */
 #include "operator.h"
 #include "support/suite.h"
 

@@ -107,7 +107,7 @@ START_TEST(A19_the_leader_dies_at_each_tick_and_each_tick_is_one_job)
 {
     int64_t wanted = ticks_wanted();
     int deaths = 0;
-    int killed = 0; /* those of `deaths` that left a tick undone */
+    int killed = 0; /* number of `deaths` that left a tick undone */
     for (size_t i = 0; i < SCHEDULERS; i++) {
         launch(i, false);
     }

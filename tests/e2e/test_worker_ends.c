@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What remains of an attempt that ended badly: its log, the reason, and the worker's log lines. One
+ * The traces of an attempt that ended badly: its log, the reason, and the worker's log lines. One
  * fleet with a scheduler and a worker of two slots. */
 #include "support/fleet.h"
 #include "support/suite.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a worker does besides running jobs: what it takes and what it leaves, its leases, its row,
- * its drain. One fleet with a scheduler serves all tests; each starts the workers that it needs. */
+ * The work of a worker besides running jobs: which jobs it takes and which it leaves, its leases,
+ * its row, its drain. One fleet with a scheduler serves all tests; each starts the workers that it
+ * needs. */
 #include "support/fleet.h"
 #include "support/suite.h"
 

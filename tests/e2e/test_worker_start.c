@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What prevents a worker from starting, and what it can start without. One fleet without a
- * scheduler: hints are pushed by hand. */
+ * Errors that prevent a worker from starting, and services that it can start without. One fleet
+ * without a scheduler: hints are pushed by hand. */
 #include "base/buf.h"
 #include "support/fleet.h"
 #include "support/suite.h"

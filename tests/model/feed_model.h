@@ -13,7 +13,7 @@
 struct feed_model_options {
     struct world_rules rules;
     unsigned clock_steps; /* of PostgreSQL's clock, back or forward */
-    bool has_no_silence;  /* whoever moves a row pushes its hint, and rows are not edited */
+    bool has_no_silence;  /* each move pushes its hint, and rows are not edited */
     bool has_no_loss;     /* no lost hints or cut-off walks, which both request a full pass */
     bool has_no_time;     /* time stands still */
     size_t steps_max;     /* most events in a row; 0 = until the last state */

@@ -120,7 +120,7 @@ void world_pass_uncounted(struct world *w); /* counting the hints failed */
 void world_pass_end(struct world *w, enum push_end end);
 void world_pass_cut(struct world *w); /* the walk was cut off */
 
-/* A full pass: finds lanes and plans a page; reads it; pushes it and plans the next one. */
+/* The steps of a full pass: find lanes and plan a page; read it; push it and plan the next one. */
 void world_full_begin(struct world *w);
 void world_full_read(struct world *w);
 void world_full_end(struct world *w, enum push_end end);

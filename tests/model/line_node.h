@@ -69,7 +69,7 @@ struct node_reply node_leave(struct line_node *n, size_t client, bool has_gap, b
 struct node_reply node_yield(struct line_node *n, size_t client, uint8_t to);
 struct node_reply node_refresh(struct line_node *n, size_t client);
 
-/* Expiry, or an act of a client without a line. */
+/* Frees the key, by expiry or by an act of a client without a line. */
 void node_expire(struct line_node *n);
 
 #endif

@@ -43,7 +43,7 @@ const char *fault_proxy_url(const struct fault_proxy *p); /* "127.0.0.1:port" */
 /* Each of these takes effect before it returns. */
 void fault_proxy_set(struct fault_proxy *p, const struct fault *fault); /* NULL = none */
 void fault_proxy_delay(struct fault_proxy *p, int64_t to_server_us, int64_t to_client_us);
-/* New connections are accepted and never answered, and existing ones fall silent; false = they work
+/* Accepts new connections without answering, and silences the existing ones; false = they work
  * again. */
 void fault_proxy_half_open(struct fault_proxy *p, bool is_on);
 void fault_proxy_inject(struct fault_proxy *p, const char *text); /* to every client, unrequested */

@@ -124,7 +124,7 @@ START_TEST(L1_the_largest_queue_makes_room_for_others)
 {
     given_laps();
     ck_assert_uint_eq(feed.order_count, 10);
-    ck_assert_uint_eq(feed.lane_count, 10); /* each pass looks at all entries */
+    ck_assert_uint_eq(feed.lane_count, 10); /* each pass checks all entries */
     ck_assert(feed_queue_has_laps(&feed, "q"));
     ck_assert(!feed_queue_has_laps(&feed, "small"));
     ck_assert_int_eq(feed_lane_add(&feed, "q", 4, 5, T0, NULL), STATUS_CONFLICT);

@@ -274,7 +274,7 @@ START_TEST(the_first_tenant_goes_ahead_of_jobs_of_nobody_that_are_ordered_by_tim
     ck_assert_int_eq(first()->turn, (T0 - 100 * S) / MS);
     ck_assert_int_eq(feed_lane_add(&feed, "q", 4, B, T0, NULL), STATUS_OK);
     size_t groups[4];
-    /* Asks for the turn at which the tenant starts. */
+    /* Asks for the tenant's first turn. */
     ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 1);
     count_hints();
     feed_rows(B, FEED_AHEAD, 0, 9);

@@ -24,7 +24,7 @@ static void ran(struct run_length *length, int64_t ran_us, int times)
     }
 }
 
-/* Asks as if at a later time. */
+/* Asks with a later time. */
 static bool may_ahead(size_t queue, int64_t now_us)
 {
     l.looked_us = 0;

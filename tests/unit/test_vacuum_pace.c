@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The times at which the table of open jobs is vacuumed. */
+ * When the table of open jobs is vacuumed. */
 #include "base/clock.h"
 #include "model/vacuum_pace.h"
 #include "support/suite.h"

@@ -19,7 +19,7 @@ struct act {
     const struct verb_call *first; /* runs before the matches are worked on; NULL = nothing */
     const char *states;            /* the states that are meant without --state */
     const char *allowed;           /* all that --state may name */
-    const char *which;             /* those in one word: "open" */
+    const char *which;             /* the states in one word: "open" */
 };
 
 /* Builds the parameters of its statements: `first` as $1, then its own. */

@@ -12,7 +12,7 @@ struct job_log {
     const char *generation; /* NULL: any */
 };
 
-/* INVALID: not a valid number. */
+/* Returns INVALID if a number is not valid. */
 enum status job_log_check(const struct job_log *wanted, struct err *err) MUST_USE;
 
 /* Prints the logs. `attempts` has its rows in order, and columns named attempt, generation and

@@ -4,7 +4,7 @@
 
 #include "ctl/core/ctl.h"
 
-/* INVALID: not an id of a job. */
+/* Returns INVALID if the text is not an id of a job. */
 enum status jobs_check_id(const char *text, struct err *err) MUST_USE;
 
 #endif

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- feed_read without gaps: the same rows of the same ranges ($1-$7). Most reads are for a row or two, for which the executor has two
--- scans to start instead of five.
+-- feed_read without gaps: the same rows of the same ranges ($1-$7). Most reads are for a row or two, and here the executor has two scans
+-- to start instead of five.
 -- Index: job_feed only; no locks.
 -- params: text[], int8[], int8[], int8[], int8[], int8[], int8[]
 SELECT 0 AS part, 0::int8 AS n, 0::int8 AS id, now() AS at, NULL::text AS name, false AS ok

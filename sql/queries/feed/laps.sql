@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Of queues that are walked in laps: some rows of each tenant, from its beginning, for the tenants after `after_share`. Laps ($1-$8):
--- range, queue, priority, after_share, shares, rows of each, deep, kinds that are served (by commas). A row per row of `job`, in order, or
--- one with id 0 for a tenant that has none to feed. Left out, but for a deep lap: jobs that wait for their key, which get their hints when
--- it is free; the first ones of a tenant would stand before its others. Tenants are found by jumping from the end of one to the next.
--- Index: job_feed only; no locks.
+-- For queues that are walked in laps: some rows of each tenant, from the beginning of its lane, for the tenants after `after_share`.
+-- Laps ($1-$8): range, queue, priority, after_share, shares, rows of each, deep, served kinds (separated by commas). Returns a row
+-- per row of `job`, in order, or one with id 0 for a tenant that has none to feed. Unless the lap is deep, jobs that wait for their
+-- key are left out: they get their hints when the key becomes free, and would otherwise hide the other jobs of their tenant. Tenants
+-- are found by jumping from the end of one to the next.
+-- Index of `job`: job_feed only; no locks.
 -- params: int8[], text[], int8[], int8[], int8[], int8[], int8[], text[]
 WITH RECURSIVE share (depth, n, queue, priority, share, shares_max, each_max, is_deep, kinds) AS (
     SELECT 0, n, queue COLLATE "C", priority::int2, after_share::int2, shares_max, each_max, deep <> 0, string_to_array(kinds, ',')

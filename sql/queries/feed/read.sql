@@ -4,12 +4,12 @@
 --   1: a row of range `n`, in order; ok = it is available
 --   2: at = when the first row of range `n` that is not due yet falls due
 --   3: a lane that was found in a gap: name = its queue, id = 16384 · priority + share
--- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows. Nothing that is not due is read.
--- Gaps between the lanes that are known of a queue ($8-$12), by form: 0 = shares of a priority, 1 = priorities, 2 = all after priority
--- and share. All lanes in a gap are found, up to $13 in one read, by jumping from the end of one to the next (a loose index scan).
--- Known lanes are not walked to find others: their dead entries would cost time each time. The conditions are by column, because a scan
--- does not stop at the upper end of a row comparison.
--- Index: job_feed only; no locks. A walk is bounded by rows, not by rows that are available.
+-- Ranges ($1-$7): queue, priority, share, after (time in µs, id), to (time in µs, 0 = now), rows. Rows that are not due are not read.
+-- Gaps between the known lanes of a queue ($8-$12), by form: 0 = shares of a priority, 1 = priorities, 2 = everything after a priority
+-- and share. The read finds all lanes in a gap, up to $13 in all, by jumping from the end of one to the next (a loose index scan). It
+-- does not walk known lanes to find others, because their dead entries would cost time again and again. The conditions are by column,
+-- because a scan does not stop at the upper end of a row comparison.
+-- Index: job_feed only; no locks. A walk is bounded by rows, not by available rows.
 -- params: text[], int8[], int8[], int8[], int8[], int8[], int8[], int8[], text[], int8[], int8[], int8[], int8
 WITH RECURSIVE range AS (
     SELECT n, queue, priority::int2, share::int2, timestamptz 'epoch' + after_us * interval '1 microsecond' AS after_at, after_id,

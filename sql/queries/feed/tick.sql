@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The roll call of each second, by the leader and a standby too, in one statement. Rows by `what`:
---   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = keys with a rate,
---      or jobs that wait for two keys or for their kind, 2 = jobs that may wait no longer for others, 4 = batches to end, 8 = schedules, 16 = no day of the history for today or tomorrow,
---      32 = a hold, during which nothing of the history is deleted, 64 = jobs that have expired
---   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its beat in µs
+-- The roll call of each second, by the leader and by standbys too, in one statement. Rows by `what`:
+--   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = keys with a rate, or
+--      jobs that wait for two keys or for their kind, 2 = jobs that may no longer have to wait for others, 4 = batches to end,
+--      8 = schedules, 16 = no day of the history for today or tomorrow, 32 = a hold, during which no history is deleted, 64 = jobs that
+--      have expired
+--   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its heartbeat in µs
 --   2: a paused queue: a = its name
 -- All tables are small. No locks.
 SELECT 0 AS what,

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Of which release the functions are from now on, and which files there are: others are forgotten.
+-- Stores the release of the functions ($1), and deletes the records of files that are not in $2.
 -- params: int4, text[]
 WITH version AS (
     UPDATE claimd.cluster SET functions_version = $1 WHERE functions_version <> $1

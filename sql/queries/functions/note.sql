@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A file whose functions, by name, were loaded in this transaction.
+-- Records a file that was loaded in this transaction, and its functions, which $3 names.
 -- params: text, text, text[]
 WITH file AS (
     INSERT INTO claimd.function_file AS f (name, digest) VALUES ($1, $2)

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- PostgreSQL's clock, what it was at the leader's last look, and for how many µs more nothing is deleted.
+-- PostgreSQL's clock, its reading at the leader's last look, and for how many more µs nothing is deleted.
 SELECT now() AS at, sweep_at, sweep_hold_us FROM claimd.cluster

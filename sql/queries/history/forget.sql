@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What is kept no longer than the history's days ($1), or the longest rule: failed attempts, edits and predecessors; fires of schedules, and rows of
--- workers that ended long ago. A running row under an unknown worker is found by rescue_page all the same. And what was kept of running
--- jobs that a program of an older release, or somebody by hand, has ended. And unique keys that refuse nobody any more: whoever takes one
--- over meanwhile changes its job_id, and keeps it; one that is locked waits for the next time.
+-- Deletes failed attempts, edits and predecessors that are older than the history's days ($1) and the longest rule; fires of
+-- schedules and rows of workers that ended more than $1 days ago; and records of days that were dropped. (rescue_page finds a running
+-- row under an unknown worker all the same.) Also deletes what was stored about running jobs that a program of an older release, or a
+-- manual statement, has ended; and unique keys that no longer refuse any job. A session that takes over such a key meanwhile changes
+-- its job_id, so the key stays; a locked one is left for the next time.
 -- params: int4
 WITH old_attempts AS (
     DELETE FROM claimd.job_attempt WHERE ended_at < now() - make_interval(days => claimd.longest_days($1))

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Days that are older than $1 days and every rule, or of which nothing is left, and how far their removal got: step 0 = attached, 1 = a
+-- Days that are older than $1 days and every rule, or that are empty, and how far their removal has got: step 0 = attached, 1 = a
 -- detach was interrupted, 2 = detached.
 -- params: int4
 SELECT c.relname::text AS name, CASE WHEN i.inhrelid IS NULL THEN 2 WHEN i.inhdetachpending THEN 1 ELSE 0 END AS step

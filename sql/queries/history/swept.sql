@@ -1,4 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A day was looked through to its end.
+-- Records that a day was swept to its end.
 -- params: text, int4, text, bool
 SELECT claimd.day_swept($1::date, $2, $3, $4)

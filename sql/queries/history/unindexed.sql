@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- An index that a day which is over lacks, the newest day first; is_broken: it is there, but its making was interrupted. Before that a
--- day has none of them, so that ends of jobs don't pay for them.
+-- An index that a past day lacks, of the newest such day. is_broken: the index exists, but its creation was interrupted. The present
+-- day has none of these indexes, so that the ends of jobs do not pay for them.
 SELECT c.relname::text AS day, w.column_name AS "column", i.indexrelid IS NOT NULL AS is_broken
   FROM pg_class c
   JOIN pg_inherits h ON h.inhrelid = c.oid AND h.inhparent = 'claimd.job_history'::regclass AND NOT h.inhdetachpending

@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Never truncates: that takes a lock which stops everybody. Steps back when somebody else vacuums already.
+-- Vacuums `job`. Never truncates, because that takes a lock that stops all others. Skips the table if another session is vacuuming it.
 VACUUM (TRUNCATE false, SKIP_LOCKED true) claimd.job

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ends those of the jobs that are available again although their cancel was asked for while they ran. Right after what made them
--- so, in its transaction: nobody else has seen them available. Index: job_live_cancel.
+-- Ends those of the jobs that are available again although their cancel was requested while they ran. Sent right after the statement
+-- that made them available, in its transaction, so no other session has seen them available. Index: job_live_cancel.
 -- params: int8[]
 WITH asked AS MATERIALIZED (
     SELECT l.id, l.fence FROM claimd.job_live l WHERE l.cancel_requested AND l.id = ANY ((SELECT $1)::bigint[])

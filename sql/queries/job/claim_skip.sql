@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- job_claim without waiting: rows that somebody has locked are left out (INTERFACES rule 4).
+-- job_claim without waiting: rows that another session has locked are left out (INTERFACES rule 4).
 -- params: int8[], uuid, text[], int8[], int4
 UPDATE claimd.job
    SET state = 'running', attempt = attempt + 1, fence = nextval('claimd.fence'), worker_id = $2,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Moves completed runs of one worker ($4) to the history; fenced (lock.G3). $3[i] is the result of the run under
--- the fence $2[i]. Returns the fences that were accepted.
+-- Moves completed runs of one worker ($4) to the history; fenced (lock.G3). $3[i] is the result of the run under the fence
+-- $2[i]. Returns the accepted fences.
 -- params: int8[], int8[], text[], uuid
 WITH gone AS (
     DELETE FROM claimd.job

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ends runs that failed for good, or whose handler gave them up (outcome 'cancelled'): to the history, and the attempt is recorded.
--- Fenced, and of one worker ($7); locked rows are left out. $2 rises, the other arrays follow it: crashes to add, outcome, error, log
--- tail. Returns the fences that were accepted.
+-- Ends runs that failed permanently, or that their handler cancelled (outcome 'cancelled'): moves the jobs to the history, and
+-- records the attempts. Fenced, and only for one worker ($7); locked rows are left out. $2 rises, and the other arrays are in its
+-- order: crashes to add, outcome, error, log tail. Returns the accepted fences.
 -- params: int8[], int8[], int8[], text[], text[], text[], uuid
 WITH gone AS (
     DELETE FROM claimd.job

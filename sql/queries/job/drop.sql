@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- job_complete for kinds that keep no completed jobs: they are counted, per minute and worker, so that no two wait for each other. What a
--- batch or another job waits for is kept: {flag.batch|awaited}, which may have come since the claim.
+-- job_complete for kinds that keep no completed jobs: these are counted, per minute and worker, so that no two workers wait for each
+-- other. A job that is in a batch, or that another job waits for, is kept: {flag.batch|awaited}, which may have been set since the claim.
 -- params: int8[], int8[], uuid
 WITH gone AS (
     DELETE FROM claimd.job

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- job_drop without waiting: rows that somebody has locked are left out (INTERFACES rule 4).
+-- job_drop without waiting: rows that another session has locked are left out (INTERFACES rule 4).
 -- params: int8[], int8[], uuid
 WITH gone AS (
     DELETE FROM claimd.job

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ends available jobs that have used up their attempts (their limit was lowered): no claim may take them (lock.G5). $2 and $3
+-- Ends available jobs that have used up their attempts because their limit was lowered: no claim may take them (lock.G5). $2 and $3
 -- go together: kinds, and how many attempts each allows by default.
 -- params: int8[], text[], int8[]
 WITH gone AS (

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives claimed jobs back, uncharged (INTERFACES rule 3). Fenced, and of one worker ($4); locked rows are left out.
--- $2 rises; $3 follows it: 1 = a strike, which job.flags count.
--- They lie behind the feed's cursor: the caller pushes their hints. Returns the fences that were accepted.
+-- Hands claimed jobs back, uncharged (INTERFACES rule 3). Fenced, and only for one worker ($4); locked rows are left out. $2 rises,
+-- and $3 is in its order: 1 = a strike, which job.flags count. The rows are behind the feed's cursor: the caller pushes their
+-- hints. Returns the accepted fences.
 -- params: int8[], int8[], int8[], uuid
 WITH back AS (
     UPDATE claimd.job

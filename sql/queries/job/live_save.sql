@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What running jobs say of themselves: $1 ids, $2 fences, $3 percent (-1: nothing), $4 its text, $5 checkpoint (NULL: as it was), of
--- one worker ($6). Waits for nobody, since finishes come behind it: a row that somebody has locked is left out.
+-- Saves what running jobs report: $1 ids, $2 fences, $3 percent (-1: none), $4 progress text, $5 checkpoint (NULL: unchanged); only
+-- for one worker ($6). Never waits, because finishes are sent behind it: locked rows are left out.
 -- params: int8[], int8[], int8[], text[], text[], uuid
 WITH said AS MATERIALIZED (
     SELECT j.id, j.fence, s.percent, s.progress, s.checkpoint

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What became of these ids: open jobs as they are now. For ids that a claim did not get and runs that a finish did not find.
--- $2: the worker whose runs are looked for. `is_queue_full`: if a claim within limits did not get it, that was for its queue.
--- `is_locked`: if it did not, somebody has its row. So it is where nothing else refuses it: it has only edits that its claim is to
--- apply, a deadline, or the limit of a kind whose key it did not get; of keys that have places the row itself tells.
+-- The open jobs among these ids, as they are now. For ids that a claim did not get, and for runs that a finish did not find. $2: the
+-- worker whose runs are looked for. `is_queue_full`: if a claim within limits did not get the job, that was because of its queue.
+-- `is_locked`: if it did not, that was because another session had locked the row. This is so if nothing else refuses the job: it has
+-- only edits that its claim must apply, a deadline, or the limit of a kind whose key it did not get. For a job whose keys have free
+-- places, the statement tries to lock the row.
 -- params: int8[], uuid
 SELECT id, state = 'running' AS is_running, fence, scheduled_at <= clock_timestamp() AS is_due, queue, kind, priority, ready_at,
        attempt, max_attempts, worker_id = $2 AS is_mine,

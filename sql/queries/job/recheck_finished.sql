@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How these runs ended: `state`, if they are in the history, and `outcome`, if they are among the attempts. $3, the earliest start of
--- an attempt among them, leaves out the days before it; a day more, since the clock may have gone back meanwhile (fault.D8).
--- $4: under which worker.
+-- How these runs ended: `state` if they are in the history, and `outcome` if they are among the attempts. $3, the earliest start of
+-- an attempt among them, leaves out earlier days; it reaches back one day more, because the clock may have gone back in between
+-- (fault.D8). $4: the worker of the runs.
 -- params: int8[], int8[], timestamptz, uuid
 SELECT fence, max(state) AS state, max(outcome) AS outcome
   FROM (SELECT fence, state, NULL AS outcome FROM claimd.job_history

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Records of runs that are about to be completed: of those that overran their timeout ($4 <> 0), and of those whose kind keeps the log.
--- Right before that, in its transaction. Fenced, and of one worker ($5). $2 rises; $3, the log tails, and $4 follow it.
+-- Records runs that are about to be completed: those that overran their timeout ($4 <> 0), and those whose kind keeps the log. Sent right
+-- before job_complete, in its transaction. Fenced, and only for one worker ($5). $2 rises; $3, the log tails, and $4 are in its order.
 -- params: int8[], int8[], text[], int8[], uuid
 INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, started_at, outcome, error, log_tail)
 SELECT j.id, j.fence, j.attempt, j.generation, j.worker_id, j.attempted_at, CASE WHEN o.overran THEN 'overran' ELSE 'completed' END,

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes failed runs available again after their backoff, and records the attempt. Fenced, and of one worker ($8); locked
--- rows are left out. $2 rises, the other arrays follow it: delay in microseconds, crashes to add, outcome, error, log tail. Returns
--- the fences accepted.
+-- Makes the jobs of failed runs available again after their backoff, and records the attempts. Fenced, and only for one worker ($8);
+-- locked rows are left out. $2 rises, and the other arrays are in its order: delay in microseconds, crashes to add, outcome, error,
+-- log tail. Returns the accepted fences.
 -- params: int8[], int8[], int8[], int8[], text[], text[], text[], uuid
 WITH again AS (
     UPDATE claimd.job

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes runs that snooze available again after their delay, uncharged (INTERFACES rule 3), and records the attempt. Fenced, and of
--- one worker ($5); locked rows are left out. $2 rises, the other arrays follow it: delay in microseconds, reason. Returns the
--- fences accepted.
+-- Makes the jobs of runs that snooze available again after their delay, uncharged (INTERFACES rule 3), and records the attempts.
+-- Fenced, and only for one worker ($5); locked rows are left out. $2 rises, and the other arrays are in its order: delay in
+-- microseconds, reason. Returns the accepted fences.
 -- params: int8[], int8[], int8[], text[], uuid
 WITH again AS (
     UPDATE claimd.job

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Says that these workers are dead, where their beats are still stale; committed before anything of theirs is moved. A beat on
--- such a row is not confirmed. Returns those that were marked.
+-- Marks these workers dead if their heartbeats are still stale; committed before any of their jobs is moved. A heartbeat on such a
+-- row is not confirmed. Returns the workers that were marked.
 -- params: text[]
 UPDATE claimd.worker SET dead = true
  WHERE worker_id = ANY ($1::uuid[]) AND NOT dead AND NOT stopped AND stale_at < now()

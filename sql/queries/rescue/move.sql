@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Moves jobs ($1) that still run under the fences ($2) and workers ($3, hashes) which were seen; the caller holds each one's lease.
--- Back to the queue, charged; discarded when nothing is left; discarded as lost where it may have started and must not start twice.
--- Rows locked by somebody are left for the next time (`outcome` 3). Returns what was moved, so that its hints are pushed: `outcome`
--- 0 = available again, 1 = discarded, 2 = lost.
+-- Moves jobs ($1) that still run under the fences ($2) and workers ($3, hashes) that were seen; the caller holds the lease of each
+-- job. A job goes back to the queue, charged; it is discarded if no attempt is left, and discarded as lost if it may have started and
+-- must not start twice. Rows that others have locked are left for the next time (`outcome` 3). Returns what was moved, so that the
+-- hints can be pushed: `outcome` 0 = available again, 1 = discarded, 2 = lost.
 -- params: int8[], int8[], int8[]
 WITH victim AS MATERIALIZED (
     SELECT j.id, COALESCE(k.at_most_once, false) AS is_lost,

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Walks $2 open jobs from id $1 on and returns those of them that may need a rescue: `why` 1 = running under a worker that is
--- dead, unknown or has ended; 2 = running for longer than $3 µs under a live worker whose fresh beat does not name its fence.
--- `worker`: a hash of its worker, which the move checks beside the fence. The last row is the page itself: why 0, id = last one
--- walked (NULL: none), fence = how many. Index: job_pkey; no locks.
+-- Walks $2 open jobs behind id $1, and returns those that may need a rescue: `why` 1 = running under a worker that is dead, unknown
+-- or has ended; 2 = running for longer than $3 µs under a live worker whose fresh heartbeat does not name the job's fence. `worker`:
+-- a hash of the worker, which the move checks beside the fence. The last row is the page itself: why 0, id = the last one walked
+-- (NULL: none), fence = how many. Index: job_pkey; no locks.
 -- params: int8, int8, int8
 WITH page AS MATERIALIZED (
     SELECT id, state, fence, worker_id, attempted_at FROM claimd.job WHERE id > $1 ORDER BY id LIMIT $2

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Fires the ticks of at most $1 schedules. One row per tick, then one with outcome 'next', when there is something to do again;
--- late_us: for how long that has been due (below 0: not yet; NULL: never). Locks the rows of the schedules that are due, those
--- that others hold excepted. Index: schedule_wake.
+-- Fires the ticks of at most $1 schedules. Returns one row per tick, then one with outcome 'next' for the time when there is
+-- something to do again; late_us: how long that has been due (below 0: not yet; NULL: never). Locks the rows of the schedules that
+-- are due, except those that others have locked. Index: schedule_wake.
 -- params: int4
 SELECT schedule, outcome, COALESCE(job_id, 0) AS job_id, error,
        {utc_seconds due_at} AS due,

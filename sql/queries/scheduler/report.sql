@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a scheduler says of itself, for doctor; rows of those that were last heard of an hour ago go. Ages are in µs, negative: never.
--- Returns our clock, and whether its list of lock nodes is still the cluster's: if not, nothing is stored. The shared lock makes that
--- certain against `claimctl lock-nodes set`, and is in the way of nothing else. $17: for which version of the schema it was built.
+-- Stores what a scheduler reports, for doctor, and deletes the rows of schedulers that last did so more than an hour ago. Ages are in
+-- µs; negative: never. Returns PostgreSQL's clock, and whether the scheduler's list of lock nodes is still the cluster's: if not,
+-- nothing is stored. The shared lock protects this check against `claimctl lock-nodes set`, and blocks nothing else. $17: the schema
+-- version that the scheduler was built for.
 -- params: uuid, int8, int4, text, text, text, int8, int8, int4, int4, int8, int8, int8, text, int8, int8, int4, int8, text, int8
 WITH ours AS (
     SELECT clock_timestamp() AS now FROM claimd.cluster WHERE lock_nodes = $6 FOR KEY SHARE

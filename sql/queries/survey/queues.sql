@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the leader's gauges say. Rows by `part`:
+-- The values of the leader's gauges. Rows by `part`:
 --   0: n1, n2 = live and stale workers, n3 = days of the history ahead of today that exist without a gap (60 at most)
---   1: a queue: open jobs n1 = available (due), n2 = scheduled, n3 = retryable, n4 = running; us = for how long its oldest
---      available job has been due; ok = paused. Those of which there is anything to say: open jobs, a setting, a live worker.
---      The $1 with the most open jobs by name, all others together as 'other'.
---      n5 = for how long the oldest running one has been running (microseconds); n6 = waiting (for other jobs).
---   2: n1 due jobs of `kind` in a queue that no live worker serves; the $2 largest.
---   4: a job that waits beside a worker that serves it and has an idle slot (inv.L9): id n1, version n2, fence n3; us = for how long
---      that worker has had one. Of each queue and kind the oldest due job without a limit, if it has been due for a second; $2 at most.
---   5: jobs that a worker has claimed and that wait for a runner, beside another worker that could run any of them: us = for how long,
---      the longest; the queue of the first one, or 'other'.
---   3: what the statistics say of the table of open jobs: n1 = bytes with indexes and TOAST, n2 = dead rows, n3 = rows inserted.
--- Reads all open jobs once, as they lie in the table; the caller bounds how long. No locks.
+--   1: a queue: open jobs n1 = available (due), n2 = scheduled, n3 = retryable, n4 = running; us = how long its oldest available job has
+--      been due; ok = paused; n5 = how long its oldest running job has been running (microseconds); n6 = waiting (for other jobs). Only
+--      queues with open jobs, a setting or a live worker: the $1 with the most open jobs under their names, the others together as
+--      'other'.
+--   2: n1 due jobs of `kind` in a queue, which no live worker serves; the $2 largest such pairs
+--   3: what the statistics say about the table of open jobs: n1 = bytes with indexes and TOAST, n2 = dead rows, n3 = rows inserted
+--   4: a job that waits although a worker that serves it has an idle slot (inv.L9): id n1, version n2, fence n3; us = how long that worker
+--      has had one. For each queue and kind, the oldest due job without a limit, if it has been due for a second; $2 at most
+--   5: jobs that a worker has claimed and that wait for a runner, although another worker could run any of them: us = the longest wait,
+--      for each first queue of such a worker, or 'other'
+-- Reads all open jobs once, as they lie in the table; the caller bounds how long that takes. No locks.
 -- params: int8, int8
 WITH live AS MATERIALIZED (
     SELECT worker_id, queues, kinds, spare_since, ready_oldest FROM claimd.live_worker

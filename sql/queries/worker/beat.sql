@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One beat, and what the worker must know, in one statement: a row 'beat' when it was confirmed (not on a row that is dead,
--- stopped or gone), a row 'paused' for each of its queues that is, a row 'weight' for each of them that has one (as its id), a row
--- 'kind' for each kind that is stopped, served here or not, a row 'asked' for what an operator wants of it, and a row 'cancel' for
--- each job that runs under its id and whose cancel was asked for (index: job_live_cancel).
--- What doctor wants to know goes along ($8 on); $13 is the host's wall clock, in µs since 1970. For the survey (inv.L9): $14, the
--- fewest idle slots since the last beat, and $15, the wait of the oldest claimed job, in µs. $16: files that it does not serve, and why.
+-- Stores one heartbeat and returns what the worker must know, in one statement: a row 'beat' if it was confirmed (not on a row that
+-- is dead, stopped or gone), a row 'paused' for each of its queues that is paused, a row 'weight' for each of them that has one (as
+-- its id), a row 'kind' for each kind that is stopped, served here or not, a row 'asked' for an operator's request to it, and a row
+-- 'cancel' for each job that runs under its id and whose cancel was requested (index: job_live_cancel). From $8 on, the parameters
+-- are what doctor needs; $13 is the host's wall clock, in µs since 1970. For the survey (inv.L9): $14, the fewest idle slots since
+-- the last heartbeat, and $15, the wait of the oldest claimed job, in µs. $16: the files that the worker does not serve, and why.
 -- params: uuid, int8, bool, bool, int4, int8[], text[], int4, int4, int4, int8, text, int8, int4, int8, text[]
 WITH me AS (
     UPDATE claimd.worker

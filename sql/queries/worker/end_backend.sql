@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Ends the session of a dead worker, if it still is the same one, and waits until it is gone: an abandoned backend that waits
--- for a row lock would commit its claim after everybody has looked. A row with false: it is still there.
+-- Ends the session of a dead worker, if it is still the same one, and waits until it is gone: an abandoned backend that waits for a
+-- row lock would commit its claim after the rows have been read. A row with false: the session is still there.
 -- params: uuid
 SELECT pg_terminate_backend(a.pid, 3000)
   FROM claimd.worker w

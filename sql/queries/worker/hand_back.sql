@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Hands back what ran under a dead worker's id, as a rescue does: the attempt stays charged (INTERFACES rule 3); available
--- again, or discarded when no attempt is left or the kind may start only once; cancelled, where that was asked for while it ran.
--- Locked rows are left to the scheduler. The
--- caller has freed the leases before, and pushes the hints of the rows that are returned: they lie behind the feed's cursor.
+-- Hands back what ran under a dead worker's id, as a rescue does: the attempt stays charged (INTERFACES rule 3). A job becomes
+-- available again, is discarded if no attempt is left or its kind may start only once, or is cancelled if that was requested while it
+-- ran. Locked rows are left to the scheduler. The caller has released the leases before, and pushes the hints of the returned rows,
+-- which are behind the feed's cursor.
 -- params: uuid
 WITH mine AS MATERIALIZED (
     SELECT j.id,

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Announces what the worker's plugins serve; what operators have set stays. Writes only what differs; in the order of names, so that
--- two workers that start at once don't deadlock. Timeouts in microseconds.
+-- Announces the kinds that the worker's plugins serve; what operators have set stays. Writes only what differs, in the order of
+-- names, so that two workers that start at once do not deadlock. Timeouts in microseconds.
 -- params: text[], text[], text[], int8[], int8[], int8[], int8[], text[], int8[], int8[]
 INSERT INTO claimd.kind (name, plugin, version, max_attempts, max_crashes, timeout, at_most_once, backoff, keep_log, grace)
 SELECT name, plugin, version, max_attempts, max_crashes, timeout_us * interval '1 microsecond', at_most_once <> 0,

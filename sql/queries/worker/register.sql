@@ -1,9 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The row of one worker process, made at its start; again with the same id when the first answer was lost.
--- A session whose role may not see its own start leaves 'epoch': its successor can't end it then, lock_timeout does.
--- No row where the cluster has another list of lock nodes ($11) by now; the shared lock makes that certain against
--- `claimctl lock-nodes set`, and is in the way of nothing else.
--- $12: for which version of the schema the program was built.
+-- Inserts the row of one worker process at its start; repeated with the same id if the first reply was lost.
+-- A session whose role may not see its own start stores 'epoch': its successor can't end it then, and relies on lock_timeout. No row
+-- if the cluster has another list of lock nodes ($11) by now; the shared lock protects this check against `claimctl lock-nodes set`,
+-- and blocks nothing else. $12: the schema version that the program was built for.
 -- params: uuid, int8, int4, int4, text, text, text, text, text[], text[], text, int4
 INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, token_prefix, version, queues, kinds,
                            built_for, backend_pid, backend_start)

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How long the runs of a worker ($1) took, by queue ($2) and kind ($3): for so many µs now ($4) so many runs ($5), their time in µs ($6),
--- and so many in each bucket ($7, arrays as texts). Nothing if the worker's row is gone.
+-- Stores how long the runs of a worker ($1) took, by queue ($2) and kind ($3): for how many µs they have been counted ($4), how many
+-- runs ($5), their total time in µs ($6), and how many in each bucket ($7, arrays as texts). Stores nothing if the worker's row is gone.
 -- params: uuid, text[], text[], int8[], int8[], int8[], text[]
 INSERT INTO claimd.run_length AS r (worker_id, queue, kind, since, runs, run_us, buckets)
 SELECT w.worker_id, s.queue, s.kind, clock_timestamp() - s.for_us * interval '1 microsecond', s.runs, s.run_us, s.buckets::integer[]

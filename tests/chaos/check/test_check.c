@@ -318,7 +318,7 @@ static const struct planted planted[] = {
     "{'t':37000000000,'ph':'ok','x':'net_hole','target':'w1-pg0'}\n"
 #define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
-/* What the change of this name also adds to other files. */
+/* Lines that the change of this name also adds to other files. */
 static const struct {
     const char *name;
     enum file file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fault.F5: who reads the log stands still, is slow, or is gone. */
+ * fault.F5: the reader of the log stalls, is slow, or is gone. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,12 +18,12 @@
 #include <sys/wait.h>
 #include <termios.h>
 
-#define LINES 20000 /* several times what pipe and ring hold */
+#define LINES 20000 /* several times as much as the pipe and the ring hold */
 #define LATER_US (60 * US_PER_S)
 #define LINE_TAKEN_MAX 8192
 #define PIPE_BYTES (1 << 20)
 
-/* ---- what descriptor 2 may be; yields the end to read from ---- */
+/* ---- what descriptor 2 may be; each returns the end to read from ---- */
 
 static int become_pipe(void)
 {
@@ -35,7 +35,7 @@ static int become_pipe(void)
     return ends[0];
 }
 
-/* Can't be opened once more, as when another user made it: nobody reads it at that moment. */
+/* Cannot be opened again, as if another user had made it: its reader is closed at that moment. */
 static int become_closed_pipe(void)
 {
     int ends[2];
@@ -86,12 +86,12 @@ static int (*const becomes[])(void) = {become_pipe, become_closed_pipe, become_s
 /* ---- a reader ---- */
 
 struct taken {
-    int64_t lines;   /* of ours */
-    int64_t next;    /* the number that the next one must have, or more after a gap */
-    int64_t missing; /* of the gaps */
-    int64_t told;    /* by log_dropped */
+    int64_t lines;   /* lines of this test */
+    int64_t next;    /* lowest number of the next line; a higher one means a gap */
+    int64_t missing; /* in all gaps */
+    int64_t told;    /* as reported by log_dropped */
     int64_t warnings;
-    size_t len; /* of a line's beginning that was read already */
+    size_t len; /* of the part of a line that has been read */
     char bytes[LINE_TAKEN_MAX + 1];
 };
 
@@ -116,12 +116,12 @@ static void take_line(struct taken *t, const char *line)
     int64_t n = number_in(line, "event=line n=");
     ck_assert_int_ge(n, t->next);
     t->missing += n - t->next;
-    ck_assert_int_eq(t->missing, t->told); /* before what came after the gap */
+    ck_assert_int_eq(t->missing, t->told); /* reported before the lines after the gap */
     t->next = n + 1;
     t->lines++;
 }
 
-/* Until the line `last` or a warning, or to the end of what comes. */
+/* Reads until the line `last` or a warning, or to the end. */
 static void take_until(int fd, struct taken *t, int64_t last)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -161,7 +161,8 @@ START_TEST(a_reader_who_stalls_stops_nobody_and_what_he_misses_is_told)
     uint64_t dropped = log_dropped();
     ck_assert_uint_gt(dropped, 0);
     ck_assert_uint_eq(log_count(LOG_INFO), LINES);
-    /* It flows again: the rest of the ring, what was missed, and what is said from now on. */
+    /* The reader continues: the rest of the ring arrives, then what was missed, and then new
+     * lines. */
     take_until(fd, &t, LINES - 1 - (int64_t)dropped);
     ck_assert_int_eq(t.lines, LINES - (int64_t)dropped);
     ck_assert_int_eq(t.missing, 0);
@@ -215,7 +216,7 @@ START_TEST(a_warning_has_room_where_other_lines_have_none)
 }
 END_TEST
 
-/* Runners, a shell, a supervisor may have the same open file description. */
+/* Runners, a shell or a supervisor may share the open file description. */
 START_TEST(the_descriptor_that_others_share_stays_as_it_was)
 {
     (void)becomes[_i]();
@@ -253,8 +254,8 @@ START_TEST(what_is_said_before_the_start_and_after_the_end_is_written_at_once)
 }
 END_TEST
 
-/* Fills the ring, then ends by `number`, or 0: in good order. The pipe has room for a thousand
- * lines, so that it is not for the reader to be quick. */
+/* Fills the ring, then ends by the signal `number`, or 0: in an orderly way. The pipe has room for
+ * a thousand lines, so that the result does not depend on the reader's speed. */
 static pid_t start_doomed(int number, int64_t lines, int *ret_fd)
 {
     int ends[2];
@@ -271,7 +272,7 @@ static pid_t start_doomed(int number, int64_t lines, int *ret_fd)
     (void)close(ends[1]);
     log_init("p", LOG_INFO);
     log_start();
-    (void)close(ends[0]); /* log_start() found a reader */
+    (void)close(ends[0]); /* log_start() has found a reader */
     for (int64_t n = 0; n < lines; n++) {
         say(n);
     }
@@ -286,7 +287,7 @@ static pid_t start_doomed(int number, int64_t lines, int *ret_fd)
     _exit(1);
 }
 
-/* A sanitizer writes what it has to say to descriptor 2 by itself, and waits. */
+/* A sanitizer writes its own messages to descriptor 2, and blocks. */
 static bool is_sanitizers(int number)
 {
     struct sigaction present = {.sa_flags = 0};

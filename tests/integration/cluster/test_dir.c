@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directories of runs: who removes which, and where they are made. */
+ * The directories of runs: which run removes which, and where they are made. */
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "support/suite.h"
@@ -45,7 +45,7 @@ static void put_file(const char *dir, const char *name)
     ck_assert_int_ge(fd, 0);
 }
 
-/* A process that makes a directory and then waits to be killed. */
+/* Starts a process that makes a directory and then waits to be killed. */
 static pid_t start_run(char *ret_dir, size_t size)
 {
     int ends[2];
@@ -107,7 +107,7 @@ START_TEST(what_is_kept_outlives_its_run)
 }
 END_TEST
 
-/* The owner of a directory may be another user, who would have root remove anything. */
+/* The owner of a directory may be another user, who could make root remove anything. */
 START_TEST(links_in_a_dead_directory_are_not_followed)
 {
     char dead[SERVER_PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bad network between hosts and servers does what it says, to the link that it is said of. */
+ * The simulated bad network between hosts and servers applies each rule, and only to its link. */
 #include "base/clock.h"
 #include "cluster/link_proxy.h"
 #include "cluster/servers.h"
@@ -40,7 +40,7 @@ static void say(int fd, const char *text)
     ck_assert_int_eq(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* What comes within `ms`: bytes, 0 = the end, −1 = nothing. */
+/* Receives within `ms`: returns the number of bytes, 0 = the end, −1 = nothing. */
 static ssize_t hear(int fd, char *bytes, size_t size, int ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -54,7 +54,7 @@ static void expect(int fd, const char *text)
     ck_assert_str_eq(bytes, text);
 }
 
-/* Asked of the server itself. */
+/* Asks the server directly. */
 static bool has_key(const char *name)
 {
     char request[64];
@@ -205,7 +205,7 @@ static bool is_refused(void)
 START_TEST(a_dead_server_refuses_connections)
 {
     OK(link_proxy_listen(proxy, 0, false, &err));
-    /* Its thread's poll() keeps it a moment. */
+    /* Its thread's poll() keeps the socket for a moment. */
     ck_assert(WAIT_UNTIL(is_refused(), WAIT_MS * US_PER_MS));
     OK(link_proxy_listen(proxy, 0, true, &err));
     autoclose int again = connect_to(path);

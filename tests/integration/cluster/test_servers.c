@@ -23,7 +23,7 @@ static struct redis_server redis;
         ck_assert_msg(st_ == STATUS_OK, "%s: %s", #expr, err->msg); \
     } while (0)
 
-/* One row, one column. */
+/* Runs a query with one row and one column. */
 static void query(const char *conninfo, const char *sql, struct buf *out)
 {
     const char *const argv[] = {"psql", "-XqAt", "-d", conninfo, "-c", sql, NULL};
@@ -73,7 +73,8 @@ START_TEST(a_database_with_a_bad_name_is_refused)
 }
 END_TEST
 
-/* What the primary commits while the standby is cut off is lost with it, and nothing else is. */
+/* Commits of the primary while the standby is cut off are lost with the primary, and nothing else
+ * is. */
 START_TEST(a_promoted_standby_has_what_was_streamed_to_it_and_takes_writes)
 {
     char first[SERVER_PATH_MAX + 16];

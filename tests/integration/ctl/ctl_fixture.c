@@ -37,7 +37,7 @@ int ctl_run_words(const char *const *words)
     char conninfo[SERVER_PATH_MAX + 64];
     const char *argv[32] = {program};
     const char *env[ARRAY_COUNT(ctl.env) + 3] = {conninfo,
-                                                 "CLAIMD_CONFIG="}; /* no file of this host */
+                                                 "CLAIMD_CONFIG="}; /* reads no file of this host */
     const char *folder = getenv("CLAIMD_BIN_DIR");
     struct err err = {0};
     int code = -1;
@@ -96,7 +96,7 @@ void ctl_sql(const char *sql)
     pg_close(pg);
 }
 
-/* That N checks failed goes to stderr, which the fixture appends: cut it off. */
+/* The message that N checks failed goes to stderr, which the fixture appends: cuts it off. */
 int ctl_doctor(void)
 {
     int code = ctl_exit("doctor", "--json");

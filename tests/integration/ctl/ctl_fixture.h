@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs the real claimctl against this test's database; what it printed is in `ctl.out`. */
+ * Runs the real claimctl on this test's database; its output is in `ctl.out`. */
 #ifndef CLAIMD_TESTS_CTL_FIXTURE_H
 #define CLAIMD_TESTS_CTL_FIXTURE_H
 
@@ -11,7 +11,7 @@
 
 struct ctl_output {
     struct buf out;
-    char conninfo[SERVER_PATH_MAX]; /* this test's database, unless a test changes it */
+    char conninfo[SERVER_PATH_MAX]; /* of this test's database, unless a test changes it */
     const char *env[6];             /* further "NAME=value", NULL-ended */
 };
 extern struct ctl_output ctl;
@@ -21,7 +21,7 @@ void ctl_setup(void);
 void ctl_setup_empty(void);
 void ctl_teardown(void);
 
-/* The exit code. Words without the program's name. */
+/* Runs claimctl with these words, without the program's name; returns its exit code. */
 int ctl_run_words(const char *const *words);
 #define ctl_exit(...) ctl_run_words((const char *const[]){__VA_ARGS__, NULL})
 
@@ -30,19 +30,20 @@ int ctl_run_words(const char *const *words);
                   (part))
 const char *ctl_text(void);
 
-/* The output as JSON; the caller owns it. */
+/* Returns the output as JSON; the caller owns it. */
 json_t *ctl_json(void);
 
-/* Runs doctor --json, of which ctl_json() reads the report; its exit code. */
+/* Runs doctor --json, whose report ctl_json() returns; returns its exit code. */
 int ctl_doctor(void);
-/* A line of that report has this result, and in its detail a part that fits this pattern, as of
- * fnmatch(3): "*" stands for the seconds that a slow machine adds. */
+/* Checks that a line of that report has this result, and that part of its detail matches this
+ * pattern of fnmatch(3): "*" stands for the seconds that a slow machine adds. */
 void ctl_assert_check(const char *result, const char *check, const char *part);
 
-/* A file in the test's folder, readable for all; its path stays valid until the next call. */
+/* Writes a file into the test's folder, readable for all. The path stays valid until the next
+ * call. */
 const char *ctl_write_file(const char *name, const char *text, size_t len);
 
-/* One number from this test's database. */
+/* Returns one number from this test's database. */
 int64_t ctl_number(const char *sql);
 void ctl_sql(const char *sql);
 

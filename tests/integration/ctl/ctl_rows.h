@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows that the tests of claimctl jobs start from, and a look at the JSON that it prints. */
+ * Initial rows for the tests of claimctl jobs, and functions to read its JSON. */
 #ifndef CLAIMD_TESTS_CTL_ROWS_H
 #define CLAIMD_TESTS_CTL_ROWS_H
 
 #include "ctl_fixture.h"
 
-/* A worker that serves kind `a` of queue `default`; its beat is `beat_age` old, stale after 8 s. */
+/* A worker that serves kind `a` of queue `default`; its heartbeat is `beat_age` old, and stale
+ * after 8 s. */
 #define WORKER_ID "00000000-0000-0000-0000-0000000000aa"
 #define INSERT_WORKER(beat_age)                                                               \
     "INSERT INTO claimd.worker (worker_id, beat_at, stale_at, pid, slots, running, host, "    \

@@ -74,7 +74,8 @@ void terminal_read_all(struct terminal *t)
         struct pollfd p = {.fd = t->master, .events = POLLIN};
         ck_assert(clock_boot_us() < end_us && poll(&p, 1, 1000) >= 0);
         ck_assert_int_eq(buf_reserve(&t->seen, 4096, NULL), STATUS_OK);
-        n = read(t->master, buf_at(&t->seen) + t->seen.len, 4096); /* EIO when it has ended */
+        /* EIO when the program has ended. */
+        n = read(t->master, buf_at(&t->seen) + t->seen.len, 4096);
         buf_grew(&t->seen, n > 0 ? (size_t)n : 0);
     }
 }
@@ -99,10 +100,11 @@ void terminal_assert_width(struct terminal *t, size_t columns)
         size_t len = strcspn(line, "\r\n");
         size_t width = 0;
         for (size_t i = 0; i < len; i++) {
-            while (i < len && line[i] == '\x1b') { /* takes no room */
+            while (i < len && line[i] == '\x1b') { /* takes no space on the screen */
                 i += strcspn(line + i, "HJKhlm") + 1;
             }
-            bool is_first = i < len && ((unsigned char)line[i] & 0xc0) != 0x80; /* byte of many */
+            /* First byte of a character. */
+            bool is_first = i < len && ((unsigned char)line[i] & 0xc0) != 0x80;
             width += is_first;
         }
         ck_assert_msg(width <= columns, "%zu wide: %.*s", width, (int)len, line);

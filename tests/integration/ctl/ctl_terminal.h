@@ -10,23 +10,24 @@
 #include <termios.h>
 
 struct terminal {
-    int master; /* what is written there are keys */
+    int master; /* bytes written to it are keys */
     pid_t pid;
     struct termios before;
-    struct buf seen; /* all that was printed */
+    struct buf seen; /* everything that was printed */
 };
 
-/* `env`: one more "NAME=value". */
+/* Starts it. `env`: one more "NAME=value". */
 void terminal_run(struct terminal *t, const char *const *words, const char *env);
-/* Reads until this was printed. */
+/* Reads until `wanted` has been printed. */
 void terminal_await(struct terminal *t, const char *wanted);
 /* Reads up to what is printed last; returns the exit code. The terminal must be as before. */
 int terminal_end(struct terminal *t, const char *last);
 /* Reads to the end of the program. */
 void terminal_read_all(struct terminal *t);
-/* Lines that were printed. */
+/* Returns the number of printed lines. */
 size_t terminal_lines(const struct terminal *t);
-/* Reads to the end, which must be a good one: no line may have more characters than that. */
+/* Reads to the end, which must have exit code 0; no line may have more than `columns`
+ * characters. */
 void terminal_assert_width(struct terminal *t, size_t columns);
 
 #endif

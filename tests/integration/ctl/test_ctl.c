@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl db and enqueue, the real program against a real PostgreSQL. */
+ * claimctl db and enqueue: the real program against a real PostgreSQL. */
 #include "ctl_fixture.h"
 
 #include <stdio.h>
@@ -78,7 +78,7 @@ END_TEST
 
 /* ---- one job ---- */
 
-/* A live worker, so that standard error stays silent. */
+/* Adds a live worker, so that standard error stays silent. */
 static void given_worker(const char *queues, const char *kinds)
 {
     char sql[512];
@@ -271,7 +271,7 @@ START_TEST(bad_input_is_exit_2_with_place_and_allowed_form)
 }
 END_TEST
 
-/* The server is busy with it when we give up: nobody can tell whether it will be stored. */
+/* The server is still busy when we give up: it is unknown whether the job will be stored. */
 START_TEST(an_answer_that_never_came_is_not_called_a_failure)
 {
     static const char line[] = "{\"kind\": \"a\"}\n";
@@ -387,7 +387,7 @@ START_TEST(a_bad_line_is_named_and_nothing_is_stored)
 }
 END_TEST
 
-/* Plain rows before, between and behind them keep their order; a thousand go in one statement. */
+/* Plain rows around them keep their order; one statement takes a thousand rows. */
 START_TEST(lines_take_all_that_enqueue_takes)
 {
     static const char taken[] = "{\"kind\": \"a\", \"unique_key\": \"u1\"}\n";
@@ -430,7 +430,7 @@ END_TEST
 
 START_TEST(what_is_too_long_is_named_by_its_key)
 {
-    static char ids[80000]; /* 40,000 */
+    static char ids[80000]; /* 40,000 ids */
     autobuf struct buf lines = BUF_INIT(1 << 20);
     struct err err = {0};
     ck_assert_int_eq(
@@ -467,7 +467,7 @@ START_TEST(the_help_names_each_key_of_a_line)
 }
 END_TEST
 
-/* The first lines have left for the server already when the last turns out bad. */
+/* The first lines have already been sent to the server when the last one turns out to be bad. */
 START_TEST(a_bad_last_line_of_many_undoes_all)
 {
     autobuf struct buf lines = BUF_INIT(8 << 20);
@@ -512,7 +512,7 @@ START_TEST(args_of_one_mebibyte_are_taken_and_one_byte_more_is_not)
 }
 END_TEST
 
-/* A single argument of a program may have 128 KiB. */
+/* One argument of a program may have at most 128 KiB. */
 START_TEST(args_come_from_a_file_too)
 {
     const size_t most = (size_t)1 << 20;
@@ -537,7 +537,7 @@ START_TEST(args_come_from_a_file_too)
     assert_says("longer than 1048576 bytes");
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "@/nowhere/args"), 2);
     assert_says("claimctl: --args: cannot read '/nowhere/args': No such file or directory");
-    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "@-"), 2); /* it is /dev/null here */
+    ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "@-"), 2); /* standard input is /dev/null */
     assert_says("--args: standard input: is empty");
     ck_assert_int_eq(ctl_number(JOBS), 1);
 }
@@ -557,7 +557,7 @@ START_TEST(an_empty_file_is_no_jobs)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", "", 0)), 0);
     ck_assert_str_eq(ctl_text(), "enqueued 0\n");
-    ck_assert_int_eq(ctl_exit("enqueue", "--file", "-"), 0); /* standard input is /dev/null here */
+    ck_assert_int_eq(ctl_exit("enqueue", "--file", "-"), 0); /* standard input is /dev/null */
     ck_assert_str_eq(ctl_text(), "enqueued 0\n");
 }
 END_TEST

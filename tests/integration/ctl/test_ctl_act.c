@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimctl does to jobs: to those named by id, and to all that a filter chooses. */
+ * The acts of claimctl on jobs: on those named by id, and on all that a filter chooses. */
 #include "ctl_fixture.h"
 #include "ctl_terminal.h"
 
@@ -40,7 +40,7 @@ START_TEST(a_filter_chooses_what_is_cancelled)
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0", "--json"), 0);
     assert_summary(1250, 1250, 0);
     ck_assert_int_eq(COUNT("claimd.job"), 1245);
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0"), 0); /* again: nothing is left */
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0"), 0); /* again: no job is left */
     assert_says("0 jobs cancelled\n");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a", "--limit", "1200"), 0);
     ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 45);
@@ -64,7 +64,7 @@ START_TEST(a_dry_run_says_how_many_and_which_and_does_nothing)
 }
 END_TEST
 
-/* One that is refused in the midst of a batch. */
+/* The refused job is in the middle of a batch. */
 START_TEST(a_job_that_is_refused_keeps_none_of_the_others)
 {
     add_jobs(3000);
@@ -81,7 +81,7 @@ START_TEST(a_job_that_is_refused_keeps_none_of_the_others)
 }
 END_TEST
 
-/* Another session holds the row: an open transaction of its own. */
+/* Another session has locked the row, in an open transaction. */
 START_TEST(a_locked_job_keeps_none_of_the_others)
 {
     add_jobs(200);
@@ -100,7 +100,7 @@ START_TEST(a_locked_job_keeps_none_of_the_others)
 END_TEST
 
 static const struct {
-    const char *words[8]; /* and a NULL */
+    const char *words[8]; /* ends with a NULL */
     const char *reason;
 } wrong[] = {
     {{"jobs", "cancel"}, "which jobs?"},
@@ -156,10 +156,11 @@ START_TEST(finished_jobs_are_retried_by_id_and_by_filter)
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route", "--json"), 0);
     assert_summary(1100, 1100, 0);
     ck_assert_int_eq(COUNT("claimd.job WHERE generation = 1"), 1100);
-    ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route"), 0); /* once is enough */
+    /* A second time finds none. */
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route"), 0);
     assert_says("0 jobs retried\n");
     ctl_sql("UPDATE claimd.job SET state = 'running' WHERE id = 2");
-    ck_assert_int_eq(ctl_exit("jobs", "retry", "1101", "1", "2"), 5); /* 1 is due already */
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "1101", "1", "2"), 5); /* job 1 is due already */
     assert_says("job 2 is running: only a finished, retryable or scheduled job can be retried");
 
     ck_assert_int_eq(ctl_exit("jobs", "retry", "1200"), 5);
@@ -178,7 +179,7 @@ START_TEST(feat_B29_jobs_that_wait_for_their_time_run_now_by_id_and_by_filter)
     ctl_sql("UPDATE claimd.job SET attempt = 2, fence = 9 WHERE id > 10");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "1", "11"), 0);
     ck_assert_int_eq(COUNT("claimd.jobs WHERE state = 'available'"), 2);
-    ck_assert_int_eq(ctl_exit("jobs", "retry", "--kind", "a"), 0); /* discarded ones alone */
+    ck_assert_int_eq(ctl_exit("jobs", "retry", "--kind", "a"), 0); /* chooses only discarded jobs */
     assert_says("0 jobs retried\n");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable", "--dry-run"), 0);
     assert_says("1489 jobs would be retried");
@@ -307,7 +308,7 @@ START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
 }
 END_TEST
 
-/* Whatever its plugin or an operator says. */
+/* Whatever its plugin or an operator has set. */
 START_TEST(a_kind_whose_jobs_must_not_start_twice_is_shown_with_one_attempt)
 {
     ctl_sql("INSERT INTO claimd.kind (name, at_most_once) VALUES ('a', true)");
@@ -406,7 +407,7 @@ START_TEST(feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whol
 }
 END_TEST
 
-/* PostgreSQL writes a space behind each comma: what fits here is too long there. */
+/* PostgreSQL writes a space after each comma: text that is short enough here is too long there. */
 START_TEST(H1_what_only_the_table_can_refuse_names_the_field_and_what_is_allowed)
 {
     autobuf struct buf line = BUF_INIT(2 << 20);
@@ -449,7 +450,7 @@ END_TEST
 
 START_TEST(feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue)
 {
-    add_jobs(6); /* three in each of q0 and q1 */
+    add_jobs(6); /* three in q0 and three in q1 */
     ctl_sql("SELECT claimd.cancel(id) FROM claimd.job");
     ctl_sql("SELECT claimd.limit_open('q1', 2)");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled"), 5);
@@ -528,7 +529,8 @@ START_TEST(on_a_terminal_it_asks_first)
 }
 END_TEST
 
-/* It is held up by a lock, told to end, and let go: the batch under way is done or not. */
+/* A lock holds it up, it is sent a signal, and the lock is released: the present batch is done or
+ * not. */
 START_TEST(an_interrupted_command_is_repeated)
 {
     struct terminal t;

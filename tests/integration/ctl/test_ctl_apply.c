@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl apply: queues, kinds, keys and schedules by a file. */
+ * claimctl apply: queues, kinds, keys and schedules from a file. */
 #include "ctl_fixture.h"
 
 #include <stdio.h>

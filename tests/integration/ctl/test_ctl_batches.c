@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches by claimctl: all that SQL can do with them. */
+ * Batches in claimctl: everything that SQL can do with them. */
 #include "ctl_fixture.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ START_TEST(B9_a_batch_is_opened_filled_and_closed_from_the_shell)
     ck_assert_int_eq(COUNT("claimd.batch_job WHERE batch_id = 1"), 2);
     ck_assert_int_eq(ctl_exit("batches", "add", "1", "4", "3", "4"), 0);
     assert_says("batch 1: 2 jobs are in it");
-    ck_assert_int_eq(ctl_exit("batches", "add", "1", "3", "--json"), 0); /* again: no error */
+    ck_assert_int_eq(ctl_exit("batches", "add", "1", "3", "--json"), 0); /* again: not an error */
     assert_says("\"jobs\": 1");
     ck_assert_int_eq(COUNT("claimd.batch_job WHERE batch_id = 1"), 4);
     ck_assert_int_eq(ctl_exit("batches", "close", "1"), 0);

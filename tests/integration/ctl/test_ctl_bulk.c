@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs of a queue that is full; several workers of a host. */
+ * Jobs of a full queue; several workers on one host. */
 #include "ctl_fixture.h"
 #include "ctl_terminal.h"
 
@@ -10,7 +10,7 @@
 #define LINES "{\"kind\": \"a\"}\n{\"kind\": \"a\", \"priority\": 2}\n"
 #define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
 
-/* Each call of retry_many() counts, also those that are rolled back. */
+/* Counts every call of retry_many(), even those that are rolled back. */
 static void count_calls(void)
 {
     ctl_sql("CREATE SEQUENCE claimd.calls");

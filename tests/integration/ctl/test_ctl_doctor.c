@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl doctor against real servers, well and unwell. */
+ * claimctl doctor with real servers, healthy and unhealthy. */
 #include "cluster/child.h"
 #include "ctl_fixture.h"
 
@@ -89,7 +89,7 @@ static void doctor_exits(int wanted)
 {
     int code = ctl_doctor();
     ck_assert_msg(code == wanted, "exit code %d, not %d: %.3000s", code, wanted,
-                  buf_at(&ctl.out)); /* check takes no message above some kilobytes */
+                  buf_at(&ctl.out)); /* libcheck's messages are limited to some kilobytes */
 }
 
 START_TEST(a_healthy_cluster_is_exit_0)
@@ -207,7 +207,7 @@ START_TEST(N3_a_replica_fails)
 }
 END_TEST
 
-/* Asking for the stream of writes is all that makes a replica. */
+/* A client that requests the stream of writes counts as a replica. */
 START_TEST(N3_a_node_with_replicas_fails)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -260,7 +260,7 @@ END_TEST
 START_TEST(P1_a_login_is_told_its_role)
 {
     given_login("doctor_reader", "claimd_reader");
-    (void)ctl_doctor(); /* what a reader may not see is another matter */
+    (void)ctl_doctor(); /* checks that need more rights may fail */
     ctl_assert_check("ok", "roles", "doctor_reader is in claimd_reader");
 }
 END_TEST
@@ -287,7 +287,7 @@ START_TEST(a_broken_plugin_is_named_with_its_reason)
 }
 END_TEST
 
-/* As in the image for schedulers and operators: a folder with claimctl alone. */
+/* As in the image for schedulers and operators: a folder that contains only claimctl. */
 START_TEST(a_host_without_a_worker_needs_no_plugins)
 {
     char program[2 * SERVER_PATH_MAX];
@@ -313,7 +313,7 @@ START_TEST(a_folder_of_plugins_that_is_not_there_is_a_warning_beside_a_worker)
 }
 END_TEST
 
-/* ---- what daemons say of themselves ---- */
+/* ---- status reports of daemons ---- */
 
 static const struct {
     const char *sql;
@@ -407,7 +407,7 @@ START_TEST(some_workers_without_votes_are_a_warning)
 }
 END_TEST
 
-/* A server of this test's, a minute late, which takes the place of the one that all share. */
+/* A server of this test, a minute slow, which replaces the shared one. */
 static struct pg_server late;
 
 static void given_late_postgresql(void)
@@ -484,7 +484,7 @@ START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
 }
 END_TEST
 
-/* As root alone: a file system of one megabyte for the tables that are made from now on. */
+/* Only as root: a file system of one megabyte for the tables that are created from now on. */
 START_TEST(a_full_disk_fails)
 {
     char dir[SERVER_PATH_MAX + 32];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimctl doctor says of the database: commits, failovers, days of the history, triggers. */
+ * claimctl doctor on the database: commits, failovers, days of the history, triggers. */
 #include "ctl_fixture.h"
 
-/* Other checks fail: there is no Redis. */
+/* Other checks fail, because there is no Redis. */
 static void run_doctor(void)
 {
     ck_assert_int_eq(ctl_doctor(), 1);

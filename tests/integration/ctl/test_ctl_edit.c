@@ -123,7 +123,7 @@ START_TEST(a_limit_that_an_edit_can_not_give_is_told_with_those_it_can)
 }
 END_TEST
 
-/* Ten jobs: 1 to 5 in queue q0, the others in q1; 1 and 6 run, 2 is scheduled. */
+/* Inserts ten jobs: 1 to 5 in queue q0, the others in q1; 1 and 6 run, 2 is scheduled. */
 static void add_ten(void)
 {
     ctl_sql("INSERT INTO claimd.job (kind, queue, tags) SELECT 'a', 'q' || (n - 1) / 5, "
@@ -179,7 +179,7 @@ START_TEST(feat_B29_a_job_that_an_edit_by_filter_refuses_does_not_stop_the_other
 END_TEST
 
 static const struct {
-    const char *words[8]; /* and a NULL */
+    const char *words[8]; /* ends with a NULL */
     const char *reason;
 } wrong_choices[] = {
     {{"jobs", "edit", "--priority", "1"}, "which jobs?"},

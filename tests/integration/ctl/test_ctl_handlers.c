@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl handlers check: what it says of handler files, and that a worker's runner says the same.
- * Needs no server. */
+ * claimctl handlers check: its findings about handler files, and that a worker's runner reports the
+ * same. Needs no server. */
 #include "ctl_bash.h"
 #include "support/suite_dir.h"
 
@@ -18,7 +18,8 @@ static void setup(void)
     bash_setup();
 }
 
-/* Runs a line of bash in the test's folder, empty but for what the line makes; its exit code. */
+/* Runs a line of bash in the test's folder, which contains only what the line makes; returns its
+ * exit code. */
 static int shell(const char *line)
 {
     char whole[8192];
@@ -29,13 +30,13 @@ static int shell(const char *line)
 
 #define GOOD "{\"command\": [\"/bin/true\"], \"kinds\": {\"k\": {}}}"
 
-/* ---- what is wrong ---- */
+/* ---- invalid files ---- */
 
 static const struct {
-    const char *file;  /* its name */
-    const char *json;  /* "": it is made otherwise */
-    const char *shell; /* more to do */
-    const char *says;  /* of it, first */
+    const char *file;  /* name of the file */
+    const char *json;  /* "": `shell` makes the file */
+    const char *shell; /* further commands */
+    const char *says;  /* the first finding about it */
 } wrong[] = {
     {"h.json", "{\"command\": [\"sh\"], \"kinds\": {\"k\": {}}}", "",
      "command: 'sh' does not begin with /"},
@@ -162,7 +163,7 @@ START_TEST(prog_P9_what_is_no_handler_file_is_an_error)
 }
 END_TEST
 
-/* ---- what is right ---- */
+/* ---- valid files ---- */
 
 #define ONCE                                                                           \
     "{\"command\": [\"/bin/echo\", \"--\", \"{b}\", \"x{a}{b}\", \"{{c}}\", \"{d\"], " \

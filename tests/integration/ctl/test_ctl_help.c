@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What claimctl says about itself: help, examples, completion, guesses. Needs no server. */
+ * claimctl's own documentation: help, examples, completion, suggestions. Needs no server. */
 #include "base/nearest.h"
 #include "ctl/core/ctl.h"
 #include "ctl_bash.h"
@@ -63,7 +63,7 @@ START_TEST(every_command_is_of_a_form_that_help_can_show)
 }
 END_TEST
 
-/* 80 columns where there is no terminal; words stay whole, since a line ends at a space. */
+/* 80 columns if there is no terminal; words stay whole, since a line ends at a space. */
 START_TEST(no_line_of_help_is_wider_than_80_columns)
 {
     const struct ctl_command *c = ctl_command_at((size_t)_i);
@@ -91,7 +91,7 @@ START_TEST(a_file_in_the_standard_place_is_read_where_no_other_is_named)
     ctl_find_config(&ctl, "/x", "/etc/passwd");
     ck_assert_str_eq(ctl.config_path, "/x");
     ck_assert_int_eq(ctl.config_from, CTL_CONFIG_VARIABLE);
-    ctl_find_config(&ctl, "", "/etc/passwd"); /* said to be none */
+    ctl_find_config(&ctl, "", "/etc/passwd"); /* explicitly none */
     ck_assert_ptr_null(ctl.config_path);
     ctl_find_config(&ctl, NULL, "/nowhere/claimd.json");
     ck_assert_ptr_null(ctl.config_path);
@@ -161,7 +161,7 @@ START_TEST(the_dump_has_all_commands_with_their_options)
 }
 END_TEST
 
-/* ---- guesses ---- */
+/* ---- suggestions ---- */
 
 static const struct {
     const char *line;
@@ -219,7 +219,7 @@ START_TEST(the_script_is_bash_and_is_the_same_in_json)
 }
 END_TEST
 
-/* What bash would offer for a line whose last word is being typed. */
+/* The words that bash would offer for a line whose last word is incomplete. */
 static const struct {
     const char *words;
     const char *offered;
@@ -234,7 +234,7 @@ static const struct {
     {"claimctl jobs list --state = scheduled --q", "--queue"},
     {"claimctl enqueue resize --pri", "--priority"},
     {"claimctl enqueue --queue jobs l", ""},
-    {"claimctl config check /etc/hostn", ""}, /* left to bash: files */
+    {"claimctl config check /etc/hostn", ""}, /* left to bash, which completes files */
     {"claimctl --config /etc/hostn", "/etc/hostname"},
     {"claimctl help conf", "config"},
     {"claimctl completion z", "zsh"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl jobs, workers, stats, and the frame around all commands. */
+ * claimctl jobs, workers and stats, and what all commands have in common. */
 #include "ctl_rows.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ START_TEST(cancel_moves_jobs_to_the_history)
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"
                                 " WHERE state = 'cancelled'"),
                      2);
-    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0); /* a second time is no error */
+    ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0); /* a second cancel is not an error */
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("cancelled");
 }
@@ -134,7 +134,8 @@ START_TEST(feat_B29_the_last_error_of_a_job_that_is_tried_again_is_shown)
     assert_says("disk full");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable", "--error", "DISK"), 0);
     assert_says("1 job retried");
-    ctl_sql("UPDATE claimd.job SET generation = 1"); /* since an operator's retry it is new */
+    /* A retry by an operator starts a new generation. */
+    ctl_sql("UPDATE claimd.job SET generation = 1");
     ck_assert_int_eq(ctl_exit("jobs", "list", "--error", "disk"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "disk full"));
 }
@@ -192,7 +193,7 @@ START_TEST(a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_lef
 }
 END_TEST
 
-/* Another session holds the row: an open transaction of its own. */
+/* Another session has locked the row, in an open transaction. */
 START_TEST(feat_B29_a_locked_job_is_exit_5_and_nothing_was_done)
 {
     enqueue_one("a");
@@ -261,7 +262,7 @@ START_TEST(stats_counts_by_queue_and_state)
 }
 END_TEST
 
-/* ---- the frame ---- */
+/* ---- common to all commands ---- */
 
 START_TEST(help_version_and_configuration)
 {
@@ -300,10 +301,10 @@ START_TEST(a_connection_string_that_libpq_refuses_is_exit_2)
 }
 END_TEST
 
-/* A way to call each command; those of `dev` and `handler new` are tried in their own tests. */
+/* A call of each command; `dev` and `handler new` have their own tests. */
 static const struct {
     const char *words[5];
-    const char *key; /* that the document has */
+    const char *key; /* a key of the JSON document */
 } calls[] = {
     {{"db", "migrate"}, "applied"},
     {{"db", "status"}, "migrations"},
@@ -397,10 +398,10 @@ START_TEST(every_command_has_json)
             }
         }
         if (strcmp(calls[i].words[0], "enqueue") == 0) {
-            ctl_sql(INSERT_WORKER("-1 h")); /* so that it has nothing to warn of */
+            ctl_sql(INSERT_WORKER("-1 h")); /* so that there is nothing to warn of */
             ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
         }
-        (void)ctl_run_words(words); /* doctor reaches no lock nodes here */
+        (void)ctl_run_words(words); /* doctor can reach no lock nodes here */
         json_t *root = json_loads(ctl_text(), JSON_DISABLE_EOF_CHECK, NULL);
         ck_assert_msg(json_object_get(root, calls[i].key) != NULL, "%s: %.500s", words[1],
                       ctl_text());

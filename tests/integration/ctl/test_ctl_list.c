@@ -8,7 +8,7 @@
 
 #define WORKER "00000000-0000-0000-0000-0000000000aa"
 
-/* Jobs 1 to 8, each known by one thing. */
+/* Jobs 1 to 8, each with a property of its own. */
 static const char *const jobs[] = {
     "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, token_prefix, "
     "version, queues) VALUES ('" WORKER "', now(), 1, 1, 'host-1', '/s', 'p', '1', '{default}')",
@@ -47,7 +47,7 @@ static void add_jobs(void)
     }
 }
 
-/* The ids of the JSON output, "8,7,6". */
+/* Returns the ids in the JSON output, "8,7,6". */
 static const char *ids(void)
 {
     static char text[256];
@@ -87,7 +87,7 @@ static const struct {
     {{"--batch", "1"}, "7,4,2"},
     {{"--batch", "1", "--state", "discarded"}, "7"},
     {{"--error", "disk"}, "7,3"},
-    {{"--error", "old"}, ""}, /* an error before the last */
+    {{"--error", "old"}, ""}, /* an error before the last one */
     {{"--error", "disk", "--state", "retryable"}, "3"},
     {{"--since", "1h"}, "8,7,6,5,4,3,2,1"},
     {{"--since", "2126-01-31T08:00:00Z"}, ""},
@@ -269,7 +269,7 @@ END_TEST
 
 /* ---- large tables ---- */
 
-/* What the planner does with one of our statements, its parameters filled in by the caller. */
+/* Checks the plan of one of our statements, whose parameters the caller has filled in. */
 static void assert_no_seq_scan(struct pg *pg, const char *execute, const char *relation)
 {
     char sql[1024];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl queues, stats and top: what they count, that they stay bounded, how a screen behaves. */
+ * claimctl queues, stats and top: their counts, that they stay bounded, and how a screen
+ * behaves. */
 #include "ctl_fixture.h"
 #include "ctl_terminal.h"
 #include "sql/queries.h"
@@ -20,7 +21,7 @@
     "state, queue, kind, args) SELECT g, g, now(), now(), now(), now(), now(), '" WORKER "', 1, " \
     "0, 0, 4, 0, 'completed', 'gone', 'a', '{}' FROM generate_series(1, " count ") g"
 
-/* The row of a table whose first key has this value; borrowed. */
+/* Returns the row of a table whose key `key` has this value; borrowed. */
 static json_t *row_of(json_t *root, const char *table, const char *key, const char *value)
 {
     size_t i = 0;
@@ -135,7 +136,8 @@ START_TEST(of_large_tables_nothing_is_read_whole_and_estimates_say_so)
 }
 END_TEST
 
-/* The newest pages hold what ended within a moment: that goes on for no quarter of an hour. */
+/* The newest pages contain jobs that ended within a moment; such a rate did not last for a quarter
+ * of an hour. */
 START_TEST(stats_count_no_more_than_there_are)
 {
     ctl_sql("INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
@@ -157,7 +159,7 @@ START_TEST(stats_count_no_more_than_there_are)
 }
 END_TEST
 
-/* ---- one look ---- */
+/* ---- one report ---- */
 
 START_TEST(top_to_a_pipe_is_one_look)
 {
@@ -293,7 +295,7 @@ END_TEST
     "array_agg('queue-of-the-month-' || n), array_agg('kind_of_the_month_' || n) FROM "        \
     "generate_series(1, 20) g, generate_series(10, 15) n GROUP BY g"
 
-/* All that a terminal shows, without what breaks its lines. */
+/* Checks everything that a terminal shows, ignoring line breaks. */
 static void assert_seen_unbroken(struct terminal *t, const char *const *wanted)
 {
     terminal_await(t, "\n");

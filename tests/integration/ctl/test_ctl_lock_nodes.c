@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl lock-nodes: the list that a cluster was made with, and how it is changed (lock.N8). */
+ * claimctl lock-nodes: the list that a cluster was made with, and its change (lock.N8). */
 #include "ctl_fixture.h"
 
 #include <signal.h>
@@ -122,7 +122,7 @@ START_TEST(N8_the_new_list_comes_after_the_longest_lease_and_dead_workers_stay_d
     ctl_sql(INSERT_WORKER("-1 s"));
     int64_t start_us = clock_boot_us();
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 0);
-    ck_assert_int_ge(clock_boot_us() - start_us, 1515000); /* T_max, not this host's T; and D */
+    ck_assert_int_ge(clock_boot_us() - start_us, 1515000); /* T_max, not this host's T; plus D */
     assert_says("waiting 1.5 s: until then leases may live on the former nodes");
     ck_assert_int_eq(is_list(HERE), 1);
     ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.worker WHERE dead"), 1);
@@ -132,7 +132,7 @@ START_TEST(N8_the_new_list_comes_after_the_longest_lease_and_dead_workers_stay_d
 }
 END_TEST
 
-/* In the background; leases last for a minute. */
+/* Runs in the background; leases last for a minute. */
 static pid_t start_set(void)
 {
     char program[SERVER_PATH_MAX];
@@ -149,7 +149,8 @@ static pid_t start_set(void)
     return pid;
 }
 
-/* The row of one that fits in is not committed yet: it is waited for, and seen. */
+/* The row of a daemon that is just joining is not committed yet: the command waits for it and then
+ * finds it. */
 START_TEST(N8_a_daemon_that_is_just_fitting_in_is_seen)
 {
     struct err err = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl schedules: one by one, and as a file. */
+ * claimctl schedules: one by one, and from a file. */
 #include "ctl_fixture.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const char *write_file(const char *text)
     return ctl_write_file("schedules.json", text, strlen(text));
 }
 
-/* What apply says of a schedule: "add", "change", …; "" = nothing. */
+/* Checks the change that apply reports for a schedule: "add", "change", …; "" = none. */
 static void assert_change(json_t *root, const char *name, const char *change)
 {
     size_t i = 0;

@@ -52,11 +52,11 @@ START_TEST(show_says_when_nobody_leads_or_has_a_quorum)
     assert_situation("; no quorum: too few lock nodes vote for it; no leader");
     ctl_sql("UPDATE claimd.job SET scheduled_at = clock_timestamp() + interval '1 h'");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
-    ck_assert_ptr_null(strstr(ctl_text(), "; no ")); /* it waits for its time alone */
+    ck_assert_ptr_null(strstr(ctl_text(), "; no ")); /* it waits only for its time */
 }
 END_TEST
 
-/* 90 of 1 ms and 10 of 1 s, of two workers. */
+/* 90 runs of 1 ms and 10 of 1 s, by two workers. */
 START_TEST(feat_B30_kinds_and_queues_show_how_long_runs_take)
 {
     ctl_sql(INSERT_WORKER("1 s"));
@@ -174,7 +174,7 @@ START_TEST(B9_a_job_that_waits_for_others_is_called_so_and_show_names_them)
     json_t *root = ctl_json();
     ck_assert_uint_eq(json_array_size(json_object_get(root, "jobs")), 1);
     assert_text(first(root, "jobs"), "state", "waiting");
-    ck_assert(json_is_null(json_object_get(first(root, "jobs"), "ready_at"))); /* nobody knows */
+    ck_assert(json_is_null(json_object_get(first(root, "jobs"), "ready_at"))); /* unknown */
     json_decref(root);
     assert_situation("waits for 2 of 2 jobs to end: 2, 3");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
@@ -186,7 +186,7 @@ START_TEST(B9_a_job_that_waits_for_others_is_called_so_and_show_names_them)
     ctl_sql("SELECT claimd.after(claimd.enqueue('d'), '{2}')");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "4"), 0);
     ck_assert_int_eq(ctl_exit("jobs", "show", "4", "--json"), 0);
-    ck_assert_ptr_null(strstr(ctl_text(), "2285-")); /* it has ended while it waited */
+    ck_assert_ptr_null(strstr(ctl_text(), "2285-")); /* it ended while it waited */
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "2", "3"), 0);
     assert_situation("held: job 2 was cancelled");
     ctl_sql("UPDATE claimd.job_after SET state = 'completed'");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl db verify: each planted violation is found by its own check, and nothing else is. */
+ * claimctl db verify: each planted violation is found by its own check and by no other. */
 #include "ctl_fixture.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void setup(void)
     (void)snprintf(node_env, sizeof node_env, "CLAIMD_LOCK_NODES=unix:%s", node.path);
     ctl.env[0] = node_env;
     ctl.env[1] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
-    ctl.env[2] = "CLAIMD_TIME_SCALE=0.2"; /* so the margin is 1 s */
+    ctl.env[2] = "CLAIMD_TIME_SCALE=0.2"; /* so that the margin is 1 s */
     ctl_sql("INSERT INTO claimd.kind (name, max_attempts, at_most_once, updated_at) VALUES "
             "('once', 25, true, '2020-01-01'), ('many', 3, false, '2020-01-01')");
 }
@@ -36,7 +36,7 @@ static void teardown(void)
     ctl_teardown();
 }
 
-/* The fixture appends what goes to stderr: cut it off. */
+/* The fixture appends stderr to the output: cuts it off. */
 static int verify_json(void)
 {
     int code = ctl_exit("db", "verify", "--json");
@@ -59,7 +59,7 @@ static void given_worker(const char *stale_in)
     ctl_sql(sql);
 }
 
-/* A job that ended well, and one that runs well. */
+/* Inserts a job that ended correctly, and one that runs correctly. */
 static void given_good_jobs(void)
 {
     given_worker("1 h");
@@ -88,7 +88,7 @@ START_TEST(what_is_well_is_exit_0_and_every_check_is_told)
 }
 END_TEST
 
-/* Applied to the good jobs: 1 is completed with fence 1, 2 runs with fence 2, 3 waits. */
+/* Applied to the correct jobs: 1 is completed with fence 1, 2 runs with fence 2, 3 waits. */
 static const struct {
     const char *check;
     const char *rule;
@@ -224,7 +224,7 @@ static const struct {
       "'2 h' WHERE id = 3"}},
 };
 
-/* Everything that has flags, keys, batches and predecessors, as it should be. */
+/* Everything with flags, keys, batches and predecessors, in a correct state. */
 static const char *const sound[] = {
     "SELECT claimd.enqueue('many', unique_key => 'u')",
     "SELECT claimd.enqueue('many', exclusive_key => 'e')",
@@ -326,7 +326,7 @@ START_TEST(without_redis_a_suspect_is_neither_well_nor_broken_and_exit_3)
 {
     given_good_jobs();
     redis_server_stop(&node);
-    ck_assert_int_eq(ctl_exit("db", "verify"), 0); /* nobody is suspect: nobody is asked */
+    ck_assert_int_eq(ctl_exit("db", "verify"), 0); /* without suspects, Redis is not asked */
     ctl_sql(DUE_LONG_AGO);
     ck_assert_int_eq(ctl_exit("db", "verify"), 3);
     assert_says("unknown");

@@ -28,7 +28,7 @@ static void watch_start(struct watcher *w, const char *const *words)
 {
     char program[SERVER_PATH_MAX];
     char conninfo[SERVER_PATH_MAX + 64];
-    const char *argv[16] = {"sh",      "-c",   "exec \"$0\" \"$@\" >&2", /* where the log is */
+    const char *argv[16] = {"sh",      "-c",   "exec \"$0\" \"$@\" >&2", /* to the log */
                             program,   "jobs", "watch",
                             "--every", "100ms"};
     const char *const env[] = {conninfo, NULL};
@@ -94,7 +94,7 @@ START_TEST(a_discarded_job_is_exit_1_with_its_error)
     ctl_sql("UPDATE claimd.job SET attempt = 1");
     ctl_sql(FINISH("1", "discarded"));
     ck_assert_int_eq(watch_end(&w), 1);
-    watch_await(&w, "discarded, attempt 1: no?[2Jluck\n"); /* nothing that a terminal obeys */
+    watch_await(&w, "discarded, attempt 1: no?[2Jluck\n"); /* control characters are replaced */
     watch_await(&w, "1 of 1 jobs discarded");
 }
 END_TEST
@@ -127,7 +127,7 @@ END_TEST
 /* ---- progress ---- */
 
 #define LINE "{\"kind\": \"noop\", \"args\": \"0123456789012345678901234567890123456789\"}\n"
-#define LONG_ENOUGH_US (400 * US_PER_MS) /* for a bar to be due, twice over */
+#define LONG_ENOUGH_US (400 * US_PER_MS) /* twice the time after which a bar appears */
 #define CHUNK_LINES 4096
 
 static void feed_chunk(int fd)
@@ -143,8 +143,8 @@ static void feed_chunk(int fd)
     }
 }
 
-/* Feeds enqueue --file through a FIFO for as long as it takes a bar to appear, from when it has
- * taken the first lines: it may have been slow to start. */
+/* Feeds enqueue --file through a FIFO for as long as a bar needs to appear. The time begins when
+ * the first lines have been read, since the command may start slowly. */
 static void feed_slowly(const char *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);

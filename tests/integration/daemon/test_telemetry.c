@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a process tells of itself while its loop does what it should not. The loop turns in a thread
- * of its own here; the test's asks over HTTP and is the supervisor. */
+ * The telemetry of a process whose loop misbehaves. The loop runs in a thread of its own here; the
+ * test's thread sends HTTP requests and plays the supervisor. */
 #include "base/clock.h"
 #include "cluster/scrape.h"
 #include "cluster/servers.h"
@@ -24,7 +24,7 @@ static const struct metric_family office = {
 
 struct program {
     uv_loop_t loop;
-    uv_async_t order; /* makes the loop look at the next fields */
+    uv_async_t order; /* makes the loop read the next fields */
     uv_timer_t spin;
     pthread_t thread;
     struct telemetry *telemetry;
@@ -33,7 +33,7 @@ struct program {
     atomic_bool must_end;
     atomic_bool works;
     atomic_llong lease_until_us;
-    int supervisor; /* what the watchdog is told arrives here */
+    int supervisor; /* receives the watchdog's notifications */
 };
 
 static struct program p;
@@ -62,12 +62,12 @@ static int64_t on_lease(void *ctx)
     return atomic_load(&q->lease_until_us);
 }
 
-/* What a feed does that is due, can't go on, and is set for "at once" again. */
+/* Acts like a feed that is due, cannot continue, and starts its timer for "at once" again. */
 static void on_spin(uv_timer_t *timer)
 {
     struct program *q = timer->data;
     if (atomic_load(&q->must_spin)) {
-        uv_update_time(&q->loop); /* so the others come due */
+        uv_update_time(&q->loop); /* so that the others become due */
         (void)uv_timer_start(timer, on_spin, 0, 0);
     }
 }
@@ -152,14 +152,14 @@ static void order(atomic_bool *what)
     (void)uv_async_send(&p.order);
 }
 
-/* Does `path` answer with 200? */
+/* True if `path` answers with 200. */
 static bool is_fine(const char *path)
 {
     autobuf struct buf out = BUF_INIT(ANSWER_MAX);
     return scrape_get(telemetry_address(p.telemetry), path, SOON_US, &out, NULL) == STATUS_OK;
 }
 
-/* −1: no figures. */
+/* Returns −1 if there are no figures. */
 static double leads(void)
 {
     autobuf struct buf out = BUF_INIT(ANSWER_MAX);
@@ -167,7 +167,7 @@ static double leads(void)
     return st == STATUS_OK ? scrape_sum(buf_at(&out), office.name, NULL) : -1;
 }
 
-/* Is the watchdog told within this time? What was told before does not count. */
+/* True if the watchdog is notified within this time. Earlier notifications do not count. */
 static bool is_watchdog_told(int within_ms)
 {
     char text[64];
@@ -185,8 +185,8 @@ START_TEST(a_loop_that_turns_is_alive_and_its_watchdog_is_told)
 }
 END_TEST
 
-/* libuv before 1.45 runs due timers until none is: one that is set for "at once" again keeps it
- * from polling for good, while every other timer goes on. */
+/* libuv before 1.45 runs due timers until none is left: a timer that is always started for "at
+ * once" again keeps it from ever polling, while all other timers run. */
 START_TEST(a_loop_that_runs_timers_and_never_polls_is_not_alive)
 {
     ck_assert(is_watchdog_told((int)(SOON_US / US_PER_MS)));
@@ -225,7 +225,7 @@ START_TEST(what_is_held_by_a_lease_ends_with_it_although_the_loop_hangs)
     atomic_store(&p.must_hang, false);
     atomic_store(&p.lease_until_us, clock_boot_us() + 3600 * US_PER_S);
     ck_assert(WAIT_UNTIL(leads() == 1, SOON_US));
-    atomic_store(&p.lease_until_us, 0); /* given up before its end */
+    atomic_store(&p.lease_until_us, 0); /* given up before it expired */
     ck_assert(WAIT_UNTIL(leads() == 0, SOON_US));
 }
 END_TEST

@@ -73,7 +73,7 @@ START_TEST(under_load_the_lowest_scores_of_all_sets_come_first)
     push_range("mail", "send", 3, 999, 3, 4);
     world_open_popper(SETS("default", "mail", "mail:send"));
     world.is_want_used_up = true;
-    world_want(1); /* the first pop blocks, hence takes from one set only */
+    world_want(1); /* the first pop blocks, and so takes from one set only */
     RUN_UNTIL(world.popped_count == 1);
     world_want(300);
     RUN_UNTIL(world.popped_count == 301);
@@ -128,13 +128,13 @@ START_TEST(a_lower_number_is_a_higher_priority)
 }
 END_TEST
 
-/* So that what is put back keeps its priority. */
+/* So that hints that are put back keep their priority. */
 START_TEST(each_priority_of_a_set_comes_with_a_score_of_its_own)
 {
     push_range("default", NULL, 1, 3, 1, 4);
     world_open_popper(SETS("default"));
     world.is_want_used_up = true;
-    world_want(3); /* leaves the loop where the script pops next */
+    world_want(3); /* leaves the loop in the state in which the script pops next */
     RUN_UNTIL(world.popped_count == 3);
     push_range("default", NULL, 10, 12, 1, 4);
     push_range("default", NULL, 20, 22, 1, 7);
@@ -163,7 +163,7 @@ START_TEST(H3_members_that_are_no_ids_are_dropped_and_counted)
 }
 END_TEST
 
-/* redteam 20: BZMPOP serves the first set with content. */
+/* redteam 20: BZMPOP serves the first set that is not empty. */
 START_TEST(a_set_that_is_never_empty_does_not_starve_the_others)
 {
     push_range("busy", NULL, 1000, 2000, 1, 4);
@@ -190,7 +190,7 @@ START_TEST(blocking_pops_begin_with_another_set_each_time)
         char calls[64];
         (void)snprintf(calls, sizeof calls, "cmdstat_evalsha:calls=%d,", round);
         (void)CLI(0, "FLUSHALL");
-        world_want(1); /* a script pop, which finds nothing */
+        world_want(1); /* a script pop that finds nothing */
         world.want = 0;
         RUN_UNTIL(strstr(CLI(0, "INFO", "commandstats"), calls) != NULL);
         push_one("a", NULL, 1, 4, 1);
@@ -251,7 +251,7 @@ START_TEST(sets_that_are_left_count_until_the_next_pop)
     world_want(5);
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
     world_listen(SETS("b:kind"));
-    push_one("a", NULL, 1, 4, 1); /* the pop that is blocked still brings it, under its own name */
+    push_one("a", NULL, 1, 4, 1); /* the blocked pop still returns it, under its own name */
     RUN_UNTIL(world.popped_count == 1);
     ck_assert_str_eq(world.popped[0].set, "a");
     push_one("b", "kind", 2, 4, 1);

@@ -13,7 +13,7 @@ START_TEST(a_pushed_id_lies_in_its_set_under_its_score)
                      "42\n41700000000123\n");
     ck_assert_str_eq(CLI(0, "ZRANGE", "claimd:hints:mail:send", "0", "-1", "WITHSCORES"),
                      "43\n5\n");
-    ck_assert_str_eq(CLI(1, "DBSIZE"), "0\n"); /* one node at a time */
+    ck_assert_str_eq(CLI(1, "DBSIZE"), "0\n"); /* only one node at a time is used */
 }
 END_TEST
 
@@ -137,7 +137,7 @@ START_TEST(without_a_node_a_push_is_refused_at_once)
 }
 END_TEST
 
-/* A full server answers with OOM: the connection is fine, the node is not. */
+/* A full server answers with OOM: the connection works, but not the node. */
 START_TEST(a_node_that_refuses_a_push_rests_and_the_next_one_takes_over)
 {
     struct hint h = given_hint(1, 4, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A blocked pop is woken when other sets are listened to. Its timeout is longer than any test, so
- * nothing that arrives here waited for it. */
+ * A blocked pop is woken when the popper listens to other sets. Its timeout is longer than any
+ * test, so nothing that arrives here has waited for it. */
 #include "base/parse.h"
 #include "test_hints_world.h"
 
@@ -18,7 +18,7 @@ static void open_blocked(const char *const *sets)
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
 }
 
-/* How often a node was sent a command. */
+/* Returns how often a node received a command. */
 static int64_t calls_of(size_t node, const char *command)
 {
     char name[64];
@@ -121,7 +121,7 @@ START_TEST(an_opening_costs_a_blocked_node_two_commands_and_loses_no_reply)
 }
 END_TEST
 
-/* Each opening after the pop before it has ended: nothing is merged. */
+/* Each opening follows the end of the pop before it, so none are merged. */
 START_TEST(openings_that_take_turns_with_pops_cost_no_more)
 {
     open_blocked(SETS("a"));
@@ -148,7 +148,7 @@ START_TEST(where_a_node_is_down_the_others_are_woken)
     world_listen(SETS("a", "b", "c"));
     push_one("c", NULL, 2, 4, 1);
     RUN_UNTIL(world.popped_count == 2);
-    ck_assert_int_le(world.lost, 1); /* the dead one's */
+    ck_assert_int_le(world.lost, 1); /* of the killed connection */
 }
 END_TEST
 
@@ -165,7 +165,7 @@ START_TEST(H3_a_stranger_may_fill_the_set_that_wakes)
     open_blocked(SETS("a"));
     RUN_UNTIL(strcmp(CLI(0, "EXISTS", WAKE_KEY), "0\n") == 0);
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
-    ck_assert_int_le(calls_of(0, "bzmpop"), 4); /* not a pop for each of them */
+    ck_assert_int_le(calls_of(0, "bzmpop"), 4); /* not one pop for each of them */
     ck_assert_uint_eq(world.popped_count, 0);
     assert_popped("a", 1);
 }
@@ -176,11 +176,11 @@ START_TEST(H3_another_type_in_the_place_of_the_set_that_wakes_is_taken_away)
     (void)CLI(0, "SET", WAKE_KEY, "junk");
     world_open_popper_for(SETS("a"), 2 * WAIT_US);
     world_want(10);
-    RUN_UNTIL(world.node_downs[0] == 1); /* for a second */
+    RUN_UNTIL(world.node_downs[0] == 1); /* it is down for a second */
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
     assert_popped("a", 1);
     RUN_UNTIL(strstr(CLI(0, "INFO", "clients"), "blocked_clients:1") != NULL);
-    (void)CLI(0, "SET", WAKE_KEY, "junk"); /* while it blocks */
+    (void)CLI(0, "SET", WAKE_KEY, "junk"); /* while the pop is blocked */
     world_listen(SETS("a", "b"));
     assert_popped("b", 2);
     ck_assert_str_eq(CLI(0, "EXISTS", WAKE_KEY), "0\n");
@@ -238,7 +238,7 @@ START_TEST(news_reach_a_popper_that_never_blocks)
     push_all(list, HINTS_PUSH_MAX);
     world_open_popper_for(SETS("a", "b*3"), 2 * WAIT_US);
     world.is_want_used_up = true;
-    world_want(10); /* blocks, and finds as much as it asks for */
+    world_want(10); /* blocks, and gets as many as it asks for */
     RUN_UNTIL(world.want == 0);
     assert_ok(hints_tell_sleepers(world.hints, names, 1, err));
     RUN_UNTIL(calls_of(0, "zadd") > 0 && strcmp(CLI(0, "EXISTS", WAKE_KEY), "1\n") == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pops where queues have weights: what each gets, and in which order. */
+ * Pops from queues with weights: the share of each, and the order. */
 #include "test_hints_world.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void pop(size_t count)
     ck_assert_uint_eq(world.popped_count, before + count);
 }
 
-/* One that pops by script next: the first pop blocks, and takes from one set. */
+/* Opens a popper whose next pop uses the script: the first pop blocks, and takes from one set. */
 static void open_popper(const char *const *sets)
 {
     world_open_popper(sets);
@@ -52,7 +52,7 @@ static int popped_of(const char *set, size_t from)
     return count;
 }
 
-/* Two per cent of all. */
+/* Tolerates two percent of all. */
 static void assert_share(const char *set, int wanted_percent)
 {
     int all = (int)world.popped_count;
@@ -130,7 +130,8 @@ START_TEST(what_a_queue_lacks_goes_to_the_others_by_weight)
 }
 END_TEST
 
-/* Who gets what a has left over is not decided by what has decided that there is something. */
+/* The random number that decides whether there is a remainder must not also decide which queue gets
+ * it. */
 START_TEST(beside_a_queue_that_always_has_one_hint_the_others_are_still_served_by_weight)
 {
     open_popper(SETS("a*8", "b*1", "c*1"));

@@ -25,10 +25,10 @@ struct world {
     struct redis_server servers[NODES];
     struct redis_endpoint endpoints[NODES];
     uv_loop_t loop;
-    uv_timer_t ticker; /* so that RUN_UNTIL looks at its condition */
+    uv_timer_t ticker; /* so that RUN_UNTIL checks its condition */
     struct hints *hints;
     struct hints_popper *popper;
-    /* what came back */
+    /* results */
     enum status push_status;
     int pushes_done;
     int64_t added;
@@ -36,7 +36,7 @@ struct world {
     int64_t counted; /* −1: no answer yet */
     int64_t first;
     size_t want;
-    bool is_want_used_up; /* want falls with every id that comes */
+    bool is_want_used_up; /* `want` decreases with every id that arrives */
     size_t popped_count;
     size_t biggest_pop;
     struct popped popped[POPPED_MAX];
@@ -67,28 +67,29 @@ extern struct world world;
         }                                                                   \
     } while (0)
 
-/* Servers, loop and a pusher that is up; redis.conf lines for the servers. */
+/* Starts servers, the loop and a pusher that is up. `extra`: lines of redis.conf. */
 void world_start(const char *extra);
 void world_stop(void);
-/* A popper that listens to these sets ("queue" or "queue:kind", NULL-ended; if the queue has a
- * weight: "queue*9"), not wanting yet. */
+/* Opens a popper that listens to these sets ("queue" or "queue:kind", NULL-ended; with a weight:
+ * "queue*9"), and wants nothing yet. */
 void world_open_popper(const char *const *sets);
 void world_open_popper_for(const char *const *sets, int64_t block_us);
 void world_listen(const char *const *sets);
-void world_listen_only(const char *const *sets); /* not even a blocked pop listens to others */
+void world_listen_only(const char *const *sets); /* even a blocked pop stops listening to others */
 void world_want(size_t want);
 
 struct hint given_hint(int64_t id, int priority, int64_t due_ms);
-void push_all(const struct hint *list, size_t count); /* and wait for the answer */
+void push_all(const struct hint *list, size_t count); /* also waits for the answer */
 void push_one(const char *queue, const char *kind, int64_t id, int priority, int64_t due_ms);
 int64_t count_of(const char *queue, const char *kind, int priority);
-int64_t first_of(const char *queue, int priority); /* the lowest score */
+int64_t first_of(const char *queue, int priority); /* returns the lowest score */
 
-/* redis-cli: the words of a command; its output is in a static buffer until the next. */
+/* Runs redis-cli with the words of a command; its output is in a static buffer until the next
+ * call. */
 const char *cli(size_t node, const char *const *words);
 #define CLI(node, ...) cli((node), (const char *const[]){__VA_ARGS__, NULL})
 
-/* Runs the tests of one TCase: each in a process of its own, servers included. */
+/* Runs the tests of one TCase, each in a process of its own with its own servers. */
 int world_main(const char *name, void (*add_tests)(TCase *t));
 
 #endif

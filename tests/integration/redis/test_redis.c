@@ -78,7 +78,7 @@ static void on_tick(uv_timer_t *timer)
     (void)timer;
 }
 
-/* Runs the loop until `expr` or the limit. */
+/* Runs the loop until `expr` is true, or fails at the limit. */
 #define run_until(expr)                                           \
     do {                                                          \
         int64_t end_ = clock_boot_us() + LIMIT_US;                \
@@ -162,7 +162,7 @@ static void teardown(void)
     redis_node_close(node);
     uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left open */
     redis_server_stop(&server);
 }
 
@@ -267,7 +267,7 @@ START_TEST(replies_that_arrived_while_we_were_stopped_count)
     (void)uv_run(&loop, UV_RUN_NOWAIT);
     int64_t end = clock_boot_us() + 60 * US_PER_MS;
     while (clock_boot_us() < end) {
-        /* this thread does not look at its sockets */
+        /* this thread does not read its sockets */
     }
     run_until(seen.done == 1);
     ck_assert_int_eq(seen.st[0], STATUS_OK);
@@ -284,7 +284,7 @@ START_TEST(C4_a_deadline_counts_from_the_write)
 }
 END_TEST
 
-/* Every socket of this process but those that existed before. */
+/* Checks every socket of this process except those that existed before. */
 static void check_sockets(bool is_tcp)
 {
     size_t found = 0;
@@ -402,8 +402,8 @@ START_TEST(C5_a_user_who_may_ask_nothing_but_info_is_served_without_the_rest)
 }
 END_TEST
 
-/* The server of these tests is older than DELEX: another command of three arguments and a number in
- * reply stands in for it here; the ACL knows it by its old name. */
+/* The server of these tests is older than DELEX. Another command with three arguments and a number
+ * as its reply stands in for it here; the ACL knows it by its old name. */
 static const struct {
     const char *rights;
     bool may;

@@ -76,7 +76,7 @@ static void teardown(void)
     redis_subscriber_close(sub);
     uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left open */
     fault_proxy_stop(proxy);
     redis_server_stop(&server);
 }
@@ -89,7 +89,7 @@ static void given_a_server(const char *extra)
     ck_assert_msg(redis_server_start(dir, extra, &server, &err) == STATUS_OK, "%s", err.msg);
 }
 
-/* Of the channel "c"; of the proxy where there is one. */
+/* Options for the channel "c", through the proxy if there is one. */
 static struct redis_subscriber_options some_options(void)
 {
     struct redis_subscriber_options o = {.loop = &loop,
@@ -130,7 +130,7 @@ static void given_a_proxy(void)
     ck_assert_int_eq(fault_proxy_start(server.path, &proxy, NULL), STATUS_OK);
 }
 
-/* What redis-cli prints for a command. */
+/* Returns what redis-cli prints for a command. */
 static long ask(const char *a, const char *b, const char *c)
 {
     autobuf struct buf out = BUF_INIT(65536);
@@ -178,7 +178,7 @@ START_TEST(a_channel_is_its_exact_bytes)
     o.channel = channel;
     o.channel_len = 3;
     open_it(&o);
-    memset(channel, 'x', sizeof channel); /* it was copied */
+    memset(channel, 'x', sizeof channel); /* the option was copied */
     run_until(seen.subscribed == 1);
     ck_assert_int_eq(ask("PUBLISH", "a", "x"), 0);
     ck_assert_int_eq(ask("EVAL", "return redis.call('PUBLISH', 'a\\0c', 'x')", "0"), 0);
@@ -221,7 +221,7 @@ START_TEST(a_silent_connection_that_answers_stays)
 }
 END_TEST
 
-/* The connection stays, and PING is answered in another form than where a channel is subscribed. */
+/* The connection stays, and PING is answered in another form than with a subscribed channel. */
 START_TEST(C5_a_channel_that_the_acl_denies_is_refused_once)
 {
     given_a_server("user w on >w resetkeys resetchannels &ok:* -@all +info +ping +subscribe");
@@ -248,7 +248,7 @@ START_TEST(a_message_may_come_between_a_command_and_its_reply)
     open_it(&o);
     run_until(fault_proxy_counts(proxy).faults == 1);
     fault_proxy_inject(proxy, MESSAGE("$1\r\nc\r\n", "$1\r\nx\r\n"));
-    fault_proxy_inject(proxy, PONG); /* the one that was swallowed */
+    fault_proxy_inject(proxy, PONG); /* the swallowed reply */
     run_until(seen.messages == 1);
     run_for_some_pings();
     ck_assert_uint_eq(seen.subscribed, 1);
@@ -282,7 +282,7 @@ START_TEST(another_channels_confirmation_is_none)
     struct redis_subscriber_options o = some_options();
     open_it(&o);
     run_until(fault_proxy_counts(proxy).faults == 1);
-    fault_proxy_inject(proxy, MESSAGE("$1\r\nc\r\n", "$1\r\nx\r\n")); /* comes after it */
+    fault_proxy_inject(proxy, MESSAGE("$1\r\nc\r\n", "$1\r\nx\r\n")); /* after the fault */
     run_until(seen.messages == 1);
     ck_assert_uint_eq(seen.subscribed, 0);
 }

@@ -10,7 +10,7 @@
 
 struct cert {
     const char *stem;   /* makes dir/stem.crt and dir/stem.key */
-    const char *issuer; /* the stem of one that was made before; NULL = signs itself */
+    const char *issuer; /* stem of a certificate made before; NULL = self-signed */
     const char *names;  /* "DNS:…,IP:…"; NULL = none */
     bool is_ca;
     bool is_expired;

@@ -87,7 +87,7 @@ START_TEST(A9_any_number_of_nodes_gives_a_verdict)
 }
 END_TEST
 
-/* A node that answers is not given up, however busy the machine is. */
+/* Waits for every node that answers, however busy the machine is. */
 static void given_patience(void)
 {
     world.options.node_timeout_us = 2 * WORLD_LIMIT_US;
@@ -103,7 +103,8 @@ START_TEST(A3_all_nodes_are_asked_at_once)
     world_signal(0, 5, SIGSTOP);
     world_acquire_start(world.lock, 1, 1);
     world_run_for(50 * US_PER_MS);
-    for (size_t i = 5; i-- > 0;) { /* each has its command although none before it has answered */
+    /* Each has received its command although none before it has answered. */
+    for (size_t i = 5; i-- > 0;) {
         world_signal(i, 1, SIGCONT);
         run_until(world_calls(i, "set") == 1);
     }
@@ -137,7 +138,7 @@ START_TEST(A10_commands_that_land_after_the_connection_was_given_up_are_undone)
     world_signal(0, 5, SIGCONT);
     run_until(redlock_async_voting(world.lock) == 5);
     for (size_t i = 0; i < 5; i++) {
-        run_until(world_calls(i, "set") == 2 + 1); /* they had been in the socket; T_max */
+        run_until(world_calls(i, "set") == 2 + 1); /* two from the sockets, and T_max */
     }
     run_until(world_nodes_with("claimd:job:1") + world_nodes_with("claimd:job:2") == 0);
     for (size_t i = 0; i < 5; i++) {
@@ -150,7 +151,7 @@ START_TEST(A7_a_quorum_that_comes_too_late_is_expired_and_released)
 {
     world_start(5, NULL);
     given_patience();
-    /* D is 1 % and 2 ms. */
+    /* D is 1 % plus 2 ms. */
     world.options.min_validity_us = world.options.ttl_us * 99 / 100 - 200 * US_PER_MS;
     world_open_voting();
     world_signal(0, 5, SIGSTOP);
@@ -206,7 +207,7 @@ START_TEST(A15_each_key_has_a_verdict_of_its_own)
     world_start(5, NULL);
     world_open_voting();
     given_foreign("claimd:job:2", 0, 3); /* held */
-    given_foreign("claimd:job:3", 0, 2); /* still a quorum */
+    given_foreign("claimd:job:3", 0, 2); /* a quorum remains */
     struct redlock_batch *b = world_acquire(world.lock, 1, 4);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_HELD);
@@ -300,7 +301,7 @@ START_TEST(A16_options_out_of_bounds_are_refused)
 }
 END_TEST
 
-/* One key under terms of its own; `ret_batch` is set when it was decided. */
+/* Acquires one key with its own terms; `ret_batch` is set when it is decided. */
 static int acquire_one(const struct redlock_async_request *terms, struct redlock_batch **ret_batch)
 {
     static const struct redlock_async_key key = {.bytes = "claimd:job:1", .len = 12};
@@ -336,7 +337,7 @@ START_TEST(A16_a_ttl_out_of_bounds_is_refused)
 {
     static const int64_t ttls_us[] = {-US_PER_S, US_PER_S, /* below ten node timeouts */
                                       20 * US_PER_S + 1,
-                                      21 * US_PER_S, /* beyond the client's largest */
+                                      21 * US_PER_S, /* above the client's maximum */
                                       INT64_MAX};
     struct redlock_batch *b = NULL;
     world_start(1, NULL);
@@ -348,7 +349,8 @@ START_TEST(A16_a_ttl_out_of_bounds_is_refused)
         const struct redlock_async_request terms = {.ttl_us = ttls_us[i]};
         ck_assert_int_eq(acquire_one(&terms, &b), -EINVAL);
     }
-    const struct redlock_async_request too_short = {.ttl_us = 8 * US_PER_S}; /* to be valid */
+    /* Its validity would be too short. */
+    const struct redlock_async_request too_short = {.ttl_us = 8 * US_PER_S};
     ck_assert_int_eq(acquire_one(&too_short, &b), -EINVAL);
     const struct redlock_async_request no_hold = {.max_hold_us = -1};
     ck_assert_int_eq(acquire_one(&no_hold, &b), -EINVAL);

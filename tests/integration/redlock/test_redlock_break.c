@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Breaking a lock (lock.R8): by a client that has never held it. */
+ * A client that has never held a lock breaks it (lock.R8). */
 #include "test_redlock_waiters.h"
 
 #include <signal.h>
 #include <stdio.h>
 
-#define EARLY "AAAAAAAAAAAA~00000000012345|label" /* another's waiter */
+#define EARLY "AAAAAAAAAAAA~00000000012345|label" /* the waiter of another client */
 
 struct broken {
     size_t calls;
@@ -26,7 +26,7 @@ static struct redlock_released break_job(struct redlock_async *lock)
 {
     struct broken b = {0};
     ck_assert_int_eq(redlock_async_break(lock, JOB, sizeof JOB - 1, on_broken, &b), 0);
-    ck_assert_uint_eq(b.calls, 0); /* never from inside */
+    ck_assert_uint_eq(b.calls, 0); /* never called from within */
     run_until(b.calls == 1);
     return b.released;
 }
@@ -81,10 +81,10 @@ START_TEST(R8_a_broken_lock_goes_to_the_first_in_line)
     ck_assert_int_eq(waiter.result, REDLOCK_OK);
     run_until(world.states[REDLOCK_STATE_LOST] == 1);
     ck_assert_int_lt(world.lost_at_us, redlock_batch_deadline_us(held, 0));
-    ck_assert_uint_ge(redlock_async_counters(world.lock)->stolen, 1); /* a theft */
+    ck_assert_uint_ge(redlock_async_counters(world.lock)->stolen, 1); /* counts as a theft */
     redlock_batch_release(held, 0);
     world_flush(world.lock);
-    ck_assert_uint_ge(world_nodes_with(JOB), 2); /* of the new one */
+    ck_assert_uint_ge(world_nodes_with(JOB), 2); /* of the new holder */
     world_release_all(waiter.batch);
     close_others();
 }
@@ -97,7 +97,7 @@ START_TEST(R8_L9_who_may_not_hand_over_breaks_all_the_same)
     world.options.prefix = "redlock:";
     (void)given_holder(NULL);
     struct redlock_async *breaker = another_client();
-    for (size_t i = 0; i < 3; i++) { /* somebody waits */
+    for (size_t i = 0; i < 3; i++) { /* as if there were a waiter */
         (void)cli(i, "SET", "redlock:any", "1");
         ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "-zrem"), "OK");
     }
@@ -148,13 +148,13 @@ START_TEST(R8_what_came_after_the_look_stays)
     (void)cli(0, "ZADD", LINE, "1", EARLY);
     (void)cli(0, "SET", "redlock:alive:AAAAAAAAAAAA", "1");
     (void)cli(0, "SET", "redlock:any", "1");
-    ck_assert_str_eq(cli(0, "CLIENT", "PAUSE", "20000", "WRITE"), "OK"); /* it may be read */
+    ck_assert_str_eq(cli(0, "CLIENT", "PAUSE", "20000", "WRITE"), "OK"); /* reads are permitted */
     world_release_all(held);
     run_until(strstr(cli(0, "INFO", "clients"), "blocked_clients:1") != NULL);
     long looks = world_calls(0, "get");
     ck_assert_int_eq(redlock_async_break(breaker, JOB, sizeof JOB - 1, on_broken, &b), 0);
     run_until(world_calls(0, "get") > looks);
-    ck_assert_str_eq(cli(0, "CLIENT", "UNPAUSE"), "OK"); /* now it is released to him */
+    ck_assert_str_eq(cli(0, "CLIENT", "UNPAUSE"), "OK"); /* the lock is handed to the waiter now */
     run_until(b.calls == 1);
     check_released(b.released, 0, 1, 0, 0);
     close_others();

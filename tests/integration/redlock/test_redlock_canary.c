@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Servers that forget their locks and go on as if nothing had been (lock.N9): two of three, so that
- * they would be a quorum for a second holder. */
+ * Servers that lose their locks and continue as if nothing had happened (lock.N9): two of three, so
+ * that they would be a quorum for a second holder. */
 #include "test_redlock_world.h"
 
 #include <stdio.h>
@@ -49,14 +49,14 @@ static void reload(void)
 {
     for (size_t i = 0; i < FORGETFUL; i++) {
         (void)cli(i, "DEBUG", "RELOAD",
-                  "NOSAVE"); /* there is no file: what was in memory is gone */
+                  "NOSAVE"); /* without a file, the memory's content is gone */
     }
 }
 
 static struct redis_server source;
 static int source_port;
 
-/* Another server, whose keys the nodes take over while they are its replicas. */
+/* Starts another server, whose keys the nodes receive while they are its replicas. */
 static void start_source(void)
 {
     char dir[SERVER_PATH_MAX + 32];
@@ -98,7 +98,7 @@ START_TEST(N9_nodes_that_forgot_a_lock_make_nobody_else_its_holder)
     loss->happens();
     ck_assert_uint_le(world_nodes_with(KEY), 1);
     ck_assert_int_ne(try_key(other), REDLOCK_OK);
-    run_until(redlock_async_voting(other) == 1); /* the last answer comes after the verdict */
+    run_until(redlock_async_voting(other) == 1); /* the last answer arrives after the verdict */
     redlock_batch_release(b, 0);
     run_until(redlock_async_voting(other) == 3); /* T_max later */
     ck_assert_int_eq(try_key(other), REDLOCK_OK);
@@ -106,11 +106,11 @@ START_TEST(N9_nodes_that_forgot_a_lock_make_nobody_else_its_holder)
 }
 END_TEST
 
-/* It had no connection then, and connects to the same server as before. */
+/* The client had no connection then, and connects to the same server as before. */
 START_TEST(N9_a_client_that_was_away_meanwhile_notices_as_well)
 {
     given_a_world_with(NULL);
-    ck_assert_str_eq(cli(0, "FLUSHALL"), "OK"); /* the client's loop does not run now */
+    ck_assert_str_eq(cli(0, "FLUSHALL"), "OK"); /* the client's loop is not running now */
     ck_assert_str_eq(cli(0, "CLIENT", "KILL", "TYPE", "normal"), "1");
     run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "forgotten its locks"));
@@ -127,13 +127,13 @@ START_TEST(N9_an_old_server_without_a_canary_has_no_vote_at_first)
     ck_assert(WAIT_UNTIL(strstr(cli(0, "INFO", "server"), "uptime_in_seconds:0") == NULL &&
                              strstr(cli(0, "INFO", "server"), "uptime_in_seconds:1\r") == NULL,
                          WORLD_LIMIT_US));
-    ck_assert_str_eq(cli(0, "LPUSH", CANARY, "no string"), "1"); /* is none, either */
+    ck_assert_str_eq(cli(0, "LPUSH", CANARY, "no string"), "1"); /* not a valid canary either */
     world_open();
     run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_ptr_nonnull(strstr(world_last_event(0)->why, "used for locks since a moment ago"));
     ck_assert_uint_eq(redlock_async_voting(world.lock), 0);
     run_until(redlock_async_voting(world.lock) == 1);
-    redlock_async_close(world_other_client(), NULL, NULL); /* which is known already */
+    redlock_async_close(world_other_client(), NULL, NULL); /* the quarantine is known already */
     ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 1);
 }
 END_TEST
@@ -171,7 +171,7 @@ START_TEST(N9_the_canary_costs_one_command_per_batch_and_node)
         world_flush(world.lock);
     }
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(world_calls(i, "mget"), 3 + world_calls(i, "evalsha")); /* of releases */
+        ck_assert_int_eq(world_calls(i, "mget"), 3 + world_calls(i, "evalsha")); /* by releases */
     }
 }
 END_TEST

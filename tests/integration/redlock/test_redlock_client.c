@@ -106,7 +106,7 @@ START_TEST(E1_extend_gives_a_full_ttl_from_now_to_a_lock_without_a_watchdog)
     const struct redlock_request request = {.key = "job:1", .manual = true};
     given_client(3);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
-    until(redlock_left_ms(lock) < 1500); /* half of T: nobody extended it */
+    until(redlock_left_ms(lock) < 1500); /* half of T: it was not extended */
     ck_assert_int_eq(redlock_extend(lock), REDLOCK_OK);
     ck_assert_int_gt(redlock_left_ms(lock), 1500);
     until(redlock_state(lock) == REDLOCK_STATE_LOST);
@@ -166,7 +166,8 @@ START_TEST(R5_unlocking_waits_for_no_node)
     given_client(3);
     struct redlock_lock *lock = given_lock("job:1");
     signal_nodes(0, 3, SIGSTOP);
-    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK); /* returns while none can answer */
+    /* Returns although no node can answer. */
+    ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     signal_nodes(0, 3, SIGCONT);
     until(nodes_with("job:1") == 0);
 }
@@ -186,7 +187,7 @@ START_TEST(A6_a_try_without_its_nodes_ends_after_one_node_timeout)
     ck_assert_ptr_null(lock);
     ck_assert_msg(strstr(report.message, world.servers[0].path) != NULL, "%s", report.message);
     bool is_whole = strstr(report.message, world.servers[2].path) != NULL;
-    size_t len = strlen(report.message); /* three long paths have no room: whole words, then this */
+    size_t len = strlen(report.message); /* three long paths may not fit: whole words, then this */
     ck_assert_msg(is_whole || strcmp(report.message + len - 4, " ...") == 0, "%s", report.message);
     signal_nodes(0, 3, SIGCONT);
 }
@@ -208,7 +209,7 @@ START_TEST(A15_each_of_many_keys_has_a_result_and_a_lock_of_its_own)
     ck_assert_int_eq(results[2], REDLOCK_INVALID);
     ck_assert_int_eq(results[3], REDLOCK_HELD);
     invalid = (results[1] == REDLOCK_INVALID) + (results[4] == REDLOCK_INVALID);
-    ck_assert_int_eq(invalid, 1); /* the same key twice */
+    ck_assert_int_eq(invalid, 1); /* the same key was named twice */
     for (size_t i = 0; i < 5; i++) {
         ck_assert_int_eq(locks[i] != NULL, results[i] == REDLOCK_OK);
         ck_assert(locks[i] == NULL || strcmp(redlock_lock_key(locks[i], NULL), keys[i]) == 0);
@@ -266,7 +267,7 @@ START_TEST(all_keys_or_none_under_one_handle)
     ck_assert_str_eq(redlock_lock_key(lock, NULL), "a"); /* sorted */
     until(nodes_with("a") + nodes_with("b") == 6);
     ck_assert_int_eq(redlock_unlock(lock, &released), REDLOCK_OK);
-    ck_assert_uint_eq(released.deleted, 6); /* doubles were dropped */
+    ck_assert_uint_eq(released.deleted, 6); /* duplicates were dropped */
 }
 END_TEST
 
@@ -284,7 +285,7 @@ START_TEST(a_fence_rises_with_every_grant)
         ck_assert_int_eq(redlock_unlock(lock, &released), REDLOCK_OK);
     }
     struct redlock_lock *lock = given_lock("job:1");
-    ck_assert_uint_eq(redlock_fence(lock), 0); /* not asked for */
+    ck_assert_uint_eq(redlock_fence(lock), 0); /* not requested */
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST

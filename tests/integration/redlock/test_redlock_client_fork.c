@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * F1: what a child of fork() may do with its parent's client. The children report by their exit
- * code: the number of the line that went wrong. */
+ * F1: what a child of fork() may do with its parent's client. The exit code of a child is the
+ * number of the failed line. */
 #include "test_redlock_client_world.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ static int code_of_child(void (*body)(void *ctx), void *ctx)
     return WEXITSTATUS(status);
 }
 
-/* Descriptors of the kinds that a client has. */
+/* Counts descriptors of the kinds that a client uses. */
 static size_t count_descriptors(void)
 {
     static const char *const kinds[] = {"socket:", "anon_inode:[eventpoll]", "anon_inode:[eventfd]",
@@ -56,7 +56,7 @@ static size_t count_descriptors(void)
     return count;
 }
 
-/* Processes of nested PID namespaces may have the same number. */
+/* Processes in nested PID namespaces may have the same pid. */
 static bool is_same_everywhere;
 
 pid_t getpid(void)
@@ -116,7 +116,8 @@ START_TEST(F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_ren
     ck_assert_int_ge(redlock_fd(lock), 0);
     ck_assert_int_eq(code_of_child(use_and_close, lock), 0);
     uint64_t before = extended();
-    until(extended() >= before + 4); /* a third of T each: past what was left at the fork */
+    /* A third of T each: longer than the rest of the lease at the fork. */
+    until(extended() >= before + 4);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert_uint_eq(nodes_with("job:1"), 3);
     ck_assert_uint_eq(nodes_with("job:2"), 0);
@@ -137,7 +138,7 @@ START_TEST(F1_a_child_with_its_parents_process_id_knows_that_it_is_one)
     given_nodes(3, NULL);
     is_same_everywhere = true;
     world.client = client_of_world();
-    is_same_everywhere = false; /* what ties processes to their parents goes by the numbers */
+    is_same_everywhere = false; /* PDEATHSIG and the like need the real pids */
     struct redlock_lock *lock = given_lock("job:1");
     ck_assert_int_ge(redlock_fd(lock), 0);
     ck_assert_int_eq(code_of_child(use_and_close_as_same, lock), 0);
@@ -220,7 +221,7 @@ static void add_tests(TCase *t)
     tcase_add_test(t, F1_a_child_that_closes_and_exits_leaves_the_parents_lock_held_and_renewed);
     tcase_add_test(t, F1_a_child_with_its_parents_process_id_knows_that_it_is_one);
     tcase_add_test(t, F1_a_child_that_just_exits_does_no_harm);
-#ifndef __SANITIZE_THREAD__ /* which allows no thread in a child of several */
+#ifndef __SANITIZE_THREAD__ /* TSan allows no thread in a child of a multi-threaded process */
     tcase_add_test(t, F1_a_child_may_open_a_client_of_its_own);
 #endif
     tcase_add_test(t, F1_a_reentrant_lock_may_be_unlocked_in_a_child_as_often_as_it_was_locked);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * REDLOCK_WITH: however its body is left, the lock is given back, and without the lock it does not
- * run. */
+ * REDLOCK_WITH: however its body is left, the lock is released; and without the lock, the body does
+ * not run. */
 #include "test_redlock_client_world.h"
 
 static int runs;
@@ -74,7 +74,7 @@ START_TEST(a_scope_is_left_by_break_and_a_loop_around_it_goes_on)
             break;
         }
     }
-    ck_assert_int_eq(runs, 3); /* a lock that was left locked would have stopped the second */
+    ck_assert_int_eq(runs, 3); /* a lock that was not released would have stopped the second run */
     until(is_free("job:1"));
 }
 END_TEST
@@ -88,7 +88,7 @@ START_TEST(a_scope_is_left_by_continue)
         {
             runs++;
             if (i < 2) {
-                continue; /* of the scope: it ends, the loop around it goes on behind it */
+                continue; /* continues the scope: it ends, and the outer loop continues after it */
             }
             runs += 10;
         }

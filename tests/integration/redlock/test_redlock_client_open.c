@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bad input: refused with a message that names what is wrong and what is allowed; never a hang,
- * never a lock. */
+ * Bad input is refused with a message that names the error and the allowed values; it never hangs,
+ * and never yields a lock. */
 #include "test_redlock_client_world.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 static const struct bad_option {
     struct redlock_options options;
-    const char *message; /* a part of it */
+    const char *message; /* part of the message */
 } bad_options[] = {
     {{.nodes = ""}, "no nodes: set nodes or $REDLOCK_NODES"},
     {{.nodes = "a,b,c,d,e,f,g,h,i,j"}, "10 nodes, allowed are 1 to 9"},
@@ -111,7 +111,7 @@ START_TEST(C8_a_node_that_can_never_vote_is_refused_by_its_name)
 }
 END_TEST
 
-static atomic_size_t refusals; /* the client's thread counts, the test reads */
+static atomic_size_t refusals; /* counted by the client's thread, read by the test */
 
 static void count_refusals(void *ctx, const struct redlock_event *event)
 {
@@ -131,7 +131,7 @@ START_TEST(C8_a_majority_of_suitable_nodes_may_be_enough)
     (void)cli(0, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     (void)cli(0, "CONFIG", "SET", "maxmemory", "100mb");
     world.client = client_of_world();
-    until(atomic_load(&refusals) >= 1); /* the node is reported all the same */
+    until(atomic_load(&refusals) >= 1); /* the node is reported nevertheless */
     ck_assert_int_eq(redlock_unlock(given_lock("job:1"), NULL), REDLOCK_OK);
     (void)cli(1, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     (void)cli(1, "CONFIG", "SET", "maxmemory", "100mb");
@@ -149,7 +149,7 @@ START_TEST(N3_a_replica_may_be_allowed)
 }
 END_TEST
 
-/* ---- something else listens there ---- */
+/* ---- another service on the port ---- */
 
 static int listener = -1;
 static const char *greeting;
@@ -158,7 +158,7 @@ static void *greet(void *arg)
 {
     int fd = -1;
     (void)arg;
-    while ((fd = accept(listener, NULL, NULL)) >= 0) { /* one is kept open per connection */
+    while ((fd = accept(listener, NULL, NULL)) >= 0) { /* every connection is kept open */
         (void)send(fd, greeting, strlen(greeting), MSG_NOSIGNAL);
     }
     return NULL;
@@ -229,7 +229,7 @@ END_TEST
 
 START_TEST(F2_a_node_that_dies_raises_no_signal)
 {
-    (void)signal(SIGPIPE, SIG_DFL); /* it would end this test */
+    (void)signal(SIGPIPE, SIG_DFL); /* would end this test */
     given_client(3);
     struct redlock_lock *lock = given_lock("job:1");
     for (size_t i = 0; i < 3; i++) {
@@ -265,7 +265,7 @@ START_TEST(F2_the_clients_threads_take_no_signal)
     char self[32];
     size_t others = 0;
     given_nodes(1, NULL);
-    world.options.nodes = "localhost:1"; /* to be resolved */
+    world.options.nodes = "localhost:1"; /* needs a lookup */
     world.client = client_of_world();
     (void)snprintf(self, sizeof self, "%d", (int)getpid());
     DIR *dir = opendir("/proc/self/task");
@@ -277,7 +277,7 @@ START_TEST(F2_the_clients_threads_take_no_signal)
         }
     }
     (void)closedir(dir);
-    ck_assert_uint_ge(others, 2); /* the client's, and those that resolve names if they still do */
+    ck_assert_uint_ge(others, 2); /* the client's thread, and perhaps those that resolve names */
 }
 END_TEST
 
@@ -295,7 +295,7 @@ static size_t count_in(const char *path)
 START_TEST(descriptors_and_threads_are_gone_after_a_close)
 {
     given_nodes(3, NULL);
-    redlock_close(client_of_world()); /* libuv keeps a pipe of its own from the first loop on */
+    redlock_close(client_of_world()); /* libuv keeps a pipe of its own after the first loop */
     size_t descriptors = count_in("/proc/self/fd");
     size_t threads = count_in("/proc/self/task");
     for (int i = 0; i < 10; i++) {

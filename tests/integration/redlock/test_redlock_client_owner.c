@@ -56,7 +56,7 @@ START_TEST(fence_a_call_that_enters_a_lock_without_one_gets_one)
     ck_assert_uint_eq(redlock_fence(lock), 1);
     struct redlock_lock *third = NULL;
     ck_assert_int_eq(redlock_acquire(world.client, &request, &third, NULL), REDLOCK_OK);
-    ck_assert_uint_eq(redlock_fence(third), 1); /* the lock has one */
+    ck_assert_uint_eq(redlock_fence(third), 1); /* the lock has a fence */
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(redlock_unlock(outer, NULL), REDLOCK_OK);
     }
@@ -75,7 +75,7 @@ START_TEST(fence_a_call_that_gets_none_has_not_entered)
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_NO_QUORUM);
     ck_assert_ptr_null(lock);
     signal_nodes(0, 2, SIGCONT);
-    ck_assert_int_eq(redlock_unlock(outer, NULL), REDLOCK_OK); /* the only one */
+    ck_assert_int_eq(redlock_unlock(outer, NULL), REDLOCK_OK); /* the only hold */
     until(nodes_with("job:1") == 0);
     redlock_owner_free(owner);
 }

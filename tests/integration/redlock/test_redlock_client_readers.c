@@ -121,7 +121,7 @@ static void join(struct waiter *w)
     ck_assert_int_eq(pthread_join(w->thread, NULL), 0);
 }
 
-/* Of the gate, which the writer has while it waits for the readers. */
+/* True if a writer holds the gate, as it does while it waits for readers. */
 static bool has_gate(void)
 {
     return nodes_with("map#0") == world.count;
@@ -147,7 +147,7 @@ START_TEST(L11_a_reader_that_comes_while_a_writer_waits_stands_behind_it)
     give_back(waiting_writer.lock);
     join(&late);
     ck_assert_int_eq(late.result, REDLOCK_OK);
-    until(nodes_with("map#0") == 0); /* the gate is for the next one */
+    until(nodes_with("map#0") == 0); /* the gate is free for the next one */
     give_back(late.lock);
     until(keys_left() == 0);
     redlock_close(second);
@@ -245,7 +245,7 @@ static void be_inside(struct redlock_lock *lock, enum redlock_mode mode)
     if (atomic_load(&writing) > 1 || (atomic_load(&writing) > 0 && atomic_load(&reading) > 0)) {
         atomic_store(&has_overlapped, true);
     }
-    if (redlock_extend(lock) != REDLOCK_OK) { /* takes as long as a round trip */
+    if (redlock_extend(lock) != REDLOCK_OK) { /* takes a round trip */
         atomic_store(&has_overlapped, true);
     }
     atomic_fetch_sub(writes ? &writing : &reading, 1);
@@ -269,7 +269,7 @@ START_TEST(L11_a_writer_never_meets_another_client_and_none_starves)
     enum { THREADS = 8 };
     struct waiter waiters[THREADS];
     given_nodes(3, NULL);
-    world.options.ttl_ms = 20000; /* a busy machine is not to lose a lease */
+    world.options.ttl_ms = 20000; /* a busy machine must not lose a lease */
     world.options.node_timeout_ms = 2000;
     world.client = client_of_world();
     struct redlock_client *other = client_of_world();

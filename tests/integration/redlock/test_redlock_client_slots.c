@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A semaphore: so many slots of one key. */
+ * A semaphore: several slots of one key. */
 #include "test_redlock_client_world.h"
 
 #include <pthread.h>
@@ -95,10 +95,10 @@ struct waiter {
     enum redlock_result result;
 };
 
-static atomic_int turn;   /* how many have had a slot */
-static atomic_int inside; /* have one now */
+static atomic_int turn;   /* how many have had a slot so far */
+static atomic_int inside; /* how many have one now */
 static atomic_int most;
-static atomic_int turns[WAITERS]; /* the number of the waiter that had it, plus 1; 0 = none yet */
+static atomic_int turns[WAITERS]; /* by turn: number of the waiter, plus 1; 0 = none yet */
 
 static void *run_waiter(void *arg)
 {
@@ -118,7 +118,7 @@ static void start_waiter(struct waiter *w, int number, struct redlock_client *cl
     size_t stood = in_line();
     ck_assert_int_eq(pthread_create(&w->thread, NULL, run_waiter, w), 0);
     until(waiting_in(client) == before + 1);
-    if (before == 0) { /* only a client's first waiter stands in line */
+    if (before == 0) { /* only the first waiter of a client stands in line */
         until(in_line() == stood + SLOTS * world.count);
     }
 }
@@ -134,7 +134,7 @@ START_TEST(L10_waiters_are_served_as_they_came_whichever_slot_is_freed)
         clients[i] = client_of_world();
         start_waiter(&waiters[i], i, clients[i], -1);
     }
-    for (int i = 0; i < WAITERS; i++) { /* one after the other: the order is theirs alone */
+    for (int i = 0; i < WAITERS; i++) { /* one after the other, so that only their order matters */
         give_back(i < SLOTS ? locks[i] : waiters[i - SLOTS].lock);
         until(atomic_load(&turns[i]) != 0);
         ck_assert_int_eq(atomic_load(&turns[i]), i + 1);
@@ -224,7 +224,7 @@ START_TEST(L10_an_owner_enters_the_slot_that_it_has)
     ck_assert_int_eq(redlock_acquire(world.client, &request, &first, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire(world.client, &request, &second, NULL), REDLOCK_OK);
     ck_assert_ptr_eq(first, second);
-    ck_assert_uint_eq(keys_left(), 3); /* on each node, of one slot */
+    ck_assert_uint_eq(keys_left(), 3); /* one key of one slot on each node */
     ck_assert_int_eq(redlock_unlock(second, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_state(first), REDLOCK_STATE_HELD);
     give_back(first);
@@ -255,7 +255,7 @@ START_TEST(L10_never_more_than_so_many_are_inside)
     enum { THREADS = 8 };
     struct waiter waiters[THREADS];
     given_nodes(3, NULL);
-    world.options.ttl_ms = 20000; /* a busy machine is not to lose a lease */
+    world.options.ttl_ms = 20000; /* a busy machine must not lose a lease */
     world.options.node_timeout_ms = 2000;
     world.client = client_of_world();
     struct redlock_client *other = client_of_world();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * redlock_start(): the same requests without a thread that waits; and the thread that runs
+ * redlock_start(): the same requests without a waiting thread; and the thread that runs
  * callbacks. */
 #include "test_redlock_client_world.h"
 
@@ -44,7 +44,7 @@ START_TEST(A1_a_lock_that_was_started_comes_by_its_callback)
     char key[] = "job:1";
     given_client(3);
     given_started(&(struct redlock_request){.key = key, .fence = true}, &o);
-    key[4] = 'x'; /* the request has a copy */
+    key[4] = 'x'; /* the request was copied */
     until(atomic_load(&o.calls) == 1);
     ck_assert_uint_eq(o.count, 1);
     ck_assert_int_eq(o.results[0], REDLOCK_OK);
@@ -96,7 +96,7 @@ START_TEST(L6_hundreds_wait_in_line_without_a_thread_each)
         given_started(&(struct redlock_request){.key = "job:1", .wait_ms = -1}, &outcomes[i]);
     }
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
-    while (done < MANY) { /* in the order in which they came (lock.L1) */
+    while (done < MANY) { /* in order of arrival (lock.L1) */
         until(atomic_load(&outcomes[done].calls) == 1);
         ck_assert_int_eq(outcomes[done].results[0], REDLOCK_OK);
         ck_assert(done + 1 == MANY || atomic_load(&outcomes[done + 1].calls) == 0);
@@ -133,7 +133,7 @@ START_TEST(closing_calls_back_for_all_that_was_started)
     signal_nodes(0, 3, SIGSTOP);
     given_started(&(struct redlock_request){.key = "job:2"}, &asking);
     redlock_close(TAKE(world.client));
-    ck_assert_uint_eq(atomic_load(&waiting.calls), 1); /* before it returned */
+    ck_assert_uint_eq(atomic_load(&waiting.calls), 1); /* called before it returned */
     ck_assert_uint_eq(atomic_load(&asking.calls), 1);
     ck_assert_int_eq(waiting.results[0], REDLOCK_CANCELLED);
     ck_assert_int_ne(asking.results[0], REDLOCK_OK);
@@ -190,7 +190,7 @@ START_TEST(W2_a_callback_that_blocks_costs_no_lease)
     world.options.on_event = block;
     world.client = client_of_world();
     until(atomic_load(&is_inside) == 1);
-    struct redlock_lock *lock = given_lock("job:1"); /* calls go on */
+    struct redlock_lock *lock = given_lock("job:1"); /* calls still work */
     int64_t end_us = clock_boot_us() + 4 * US_PER_S; /* T is 3 s */
     until(clock_boot_us() >= end_us);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);

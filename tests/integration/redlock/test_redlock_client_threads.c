@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One client, many threads. Under the thread sanitizer (cmake --workflow --preset tsan) these tests
- * also show that nothing is shared without a lock. */
+ * One client with many threads. Under the thread sanitizer (cmake --workflow --preset tsan), these
+ * tests also show that no data is shared without a lock. */
 #include "test_redlock_client_world.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ struct party {
     pthread_t thread;
     int number;
     int pairs;
-    int own; /* of them under a key that no other thread uses */
+    int own; /* pairs under a key that no other thread uses */
 };
 
 static struct party parties[THREADS];
@@ -202,7 +202,7 @@ START_TEST(closing_does_not_wait_for_nodes_that_do_not_answer)
     redlock_close(TAKE(world.client));
     ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S); /* τ is 300 ms */
     signal_nodes(0, 3, SIGCONT);
-    until(nodes_with("shared") == 0); /* it was sent all the same */
+    until(nodes_with("shared") == 0); /* the release was sent nevertheless */
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
 }
 END_TEST
@@ -210,7 +210,7 @@ END_TEST
 static struct redlock_lock *given[3];
 static atomic_int under_way;
 
-/* A call that waits for a node's answer, of each kind. */
+/* Makes a call of each kind that waits for a node's answer. */
 static void *call_a_node(void *arg)
 {
     struct party *p = arg;
@@ -245,13 +245,13 @@ START_TEST(closing_ends_every_call_that_waits_for_a_node)
 {
     struct redlock_stats stats = {0};
     given_nodes(3, NULL);
-    if (_i == 1) { /* a node that is down besides: what was sent to it waits longer */
+    if (_i == 1) { /* also with a node that is down: requests to it wait longer */
         redis_server_kill(&world.servers[2]);
     }
     world.client = client_of_world();
     given[0] = given_lock("a");
     given[1] = given_lock("b");
-    given[2] = given_lock("c"); /* whoever is late finds a client that is closed */
+    given[2] = given_lock("c"); /* a call that comes late finds the client closed */
     signal_nodes(0, 2, SIGSTOP);
     for (int i = 0; i < 5; i++) {
         parties[i] = (struct party){.number = i};

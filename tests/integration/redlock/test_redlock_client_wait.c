@@ -43,7 +43,7 @@ static struct redlock_owner *given_owner(void)
 START_TEST(a_waiter_gets_the_lock_when_it_is_released)
 {
     given_nodes(3, NULL);
-    world.options.ttl_max_ms = 60000; /* nobody waits for the end of that */
+    world.options.ttl_max_ms = 60000; /* no test waits for its end */
     world.client = client_of_world();
     struct redlock_client *other = client_of_world();
     struct redlock_lock *lock = NULL;
@@ -77,7 +77,7 @@ START_TEST(A6_a_waiter_gives_up_at_its_deadline)
 }
 END_TEST
 
-/* Two others at once, as in a split: none of them may have it. */
+/* Two other holders at once, as in a split: neither may have the lock. */
 START_TEST(A14_a_call_that_does_not_wait_tries_three_times_more)
 {
     given_nodes(3, NULL);
@@ -129,7 +129,7 @@ START_TEST(A15_firing_a_cancel_ends_each_call_that_waits_with_it)
     ck_assert_int_eq(waiters[0].result, REDLOCK_CANCELLED);
     ck_assert_int_eq(waiters[2].result, REDLOCK_CANCELLED);
     ck_assert_ptr_null(waiters[0].lock);
-    ck_assert_uint_eq(waiting_in(world.client), 1); /* the one without it goes on */
+    ck_assert_uint_eq(waiting_in(world.client), 1); /* the one without the owner continues */
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     join(&waiters[1]);
     ck_assert_int_eq(waiters[1].result, REDLOCK_OK);
@@ -179,7 +179,7 @@ START_TEST(R5_a_cancel_does_not_touch_a_lock_that_was_won_with_it)
     const struct redlock_request request = {.key = "job:1", .owner = owner};
     ck_assert_int_eq(redlock_acquire(world.client, &request, &lock, NULL), REDLOCK_OK);
     redlock_cancel(owner);
-    redlock_owner_free(owner); /* at once: nobody may touch it any more */
+    redlock_owner_free(owner); /* at once: it must not be used after this */
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_HELD);
     ck_assert_int_eq(redlock_unlock(lock, &released), REDLOCK_OK);
     ck_assert_uint_eq(released.deleted, 3);
@@ -191,7 +191,7 @@ START_TEST(A10_a_cancel_during_a_try_leaves_no_key)
     given_client(3);
     struct redlock_owner *owner = given_owner();
     struct waiter w = {.request = {.key = "job:1", .wait_ms = -1, .owner = owner}};
-    signal_nodes(0, 3, SIGSTOP); /* the SETs lie in their sockets */
+    signal_nodes(0, 3, SIGSTOP); /* the SETs stay in their sockets */
     start(&w);
     until(waiting_in(world.client) == 1);
     redlock_cancel(owner);
@@ -249,21 +249,21 @@ START_TEST(L4_what_is_held_while_the_next_key_is_waited_for_is_extended)
     struct redlock_lock *lock = NULL;
     ck_assert_int_eq(redlock_try(other, "b", &lock), REDLOCK_OK);
     ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_both, &all), 0);
-    until(extended() >= 4); /* more than a lease */
+    until(extended() >= 4); /* longer than a lease */
     ck_assert_uint_eq(nodes_with("a"), 3);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_eq(redlock_state(all), REDLOCK_STATE_HELD);
     ck_assert_int_gt(redlock_left_ms(all), 0);
     uint64_t before = extended();
-    until(extended() >= before + 4); /* and so are both */
+    until(extended() >= before + 4); /* both are extended, too */
     ck_assert_int_eq(redlock_unlock(all, &(struct redlock_report){0}), REDLOCK_OK);
     ck_assert_uint_eq(nodes_with("a") + nodes_with("b"), 0);
     redlock_close(other);
 }
 END_TEST
 
-/* No time makes it better. */
+/* Waiting would not help. */
 START_TEST(C8_nobody_waits_for_a_key_that_the_nodes_forbid)
 {
     struct redlock_lock *lock = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the client's thread does for locks that are held, and how their holder learns of it. */
+ * The work of the client's thread for held locks, and how their holder is notified. */
 #include "test_redlock_client_world.h"
 
 #include <poll.h>
@@ -48,7 +48,7 @@ START_TEST(W8_suspect_and_lost_are_told_once_each_by_callback_and_descriptor)
     until(redlock_state(lock) == REDLOCK_STATE_SUSPECT);
     until(is_readable(fd));
     ck_assert_int_eq(read(fd, &count, sizeof count), sizeof count);
-    ck_assert_int_gt(redlock_left_ms(lock), 0); /* the deadline stands (lock.E5) */
+    ck_assert_int_gt(redlock_left_ms(lock), 0); /* the deadline has not changed (lock.E5) */
     until(is_readable(fd));
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
@@ -84,13 +84,13 @@ START_TEST(E3_a_lock_that_another_has_taken_is_lost_before_its_deadline)
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     ck_assert_int_eq(redlock_left_ms(lock), 0);
-    ck_assert(is_readable(redlock_fd(lock))); /* made after the loss, and told all the same */
+    ck_assert(is_readable(redlock_fd(lock))); /* made after the loss, and readable nevertheless */
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     ck_assert_str_eq(cli(0, "GET", "job:1"), "somebody");
 }
 END_TEST
 
-/* A callback that blocks in calls of its own. */
+/* A callback that makes blocking calls itself. */
 static void lock_another(void *ctx, struct redlock_lock *lock, enum redlock_state state)
 {
     struct redlock_lock *other = NULL;
@@ -98,7 +98,7 @@ static void lock_another(void *ctx, struct redlock_lock *lock, enum redlock_stat
     struct redlock_stats stats = {0};
     if (state == REDLOCK_STATE_LOST && redlock_try(world.client, "job:2", &other) == REDLOCK_OK &&
         redlock_unlock(other, &released) == REDLOCK_OK && released.deleted == 3 &&
-        redlock_unlock(lock, NULL) == REDLOCK_OK) { /* the one that the callback is about */
+        redlock_unlock(lock, NULL) == REDLOCK_OK) { /* the lock that the callback is about */
         redlock_get_stats(world.client, &stats);
         atomic_store((atomic_int *)ctx, 1 + (int)stats.held);
     }
@@ -127,14 +127,16 @@ static void take_mutex(void *ctx, struct redlock_lock *lock, enum redlock_state 
 {
     struct held_mutex *m = ctx;
     (void)lock;
-    if (state == REDLOCK_STATE_LOST) { /* by the timer, in the turn that would also renew */
+    /* By the timer, in the same turn that would extend the lock. */
+    if (state == REDLOCK_STATE_LOST) {
         atomic_store(&m->is_waiting, 1);
         (void)pthread_mutex_lock(&m->mutex);
         (void)pthread_mutex_unlock(&m->mutex);
     }
 }
 
-/* What a handler does and which mutexes it holds is nothing to the thread that extends its lock. */
+/* The thread that extends a lock does not depend on what the holder does and which mutexes it
+ * holds. */
 START_TEST(W2_a_lock_is_kept_while_its_holder_computes_and_never_calls)
 {
     struct held_mutex m = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -159,7 +161,7 @@ START_TEST(W6_who_unlocks_needs_nothing_that_a_callback_may_be_waiting_for)
     struct redlock_lock *second = given_lock("job:2");
     (void)pthread_mutex_lock(&m.mutex);
     signal_nodes(0, 3, SIGSTOP);
-    until(atomic_load(&m.is_waiting) == 1); /* the thread waits for us */
+    until(atomic_load(&m.is_waiting) == 1); /* the thread is waiting for our mutex */
     ck_assert_int_eq(redlock_unlock(second, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     (void)pthread_mutex_unlock(&m.mutex);
@@ -168,7 +170,7 @@ START_TEST(W6_who_unlocks_needs_nothing_that_a_callback_may_be_waiting_for)
 }
 END_TEST
 
-/* Stops its parent for longer than T when it hears from it. */
+/* Forks a process that stops its parent for longer than T when it receives a byte. */
 static pid_t given_stopper(int *ret_pipe)
 {
     int ends[2];
@@ -197,16 +199,16 @@ START_TEST(W4_a_holder_that_was_stopped_for_longer_than_its_lease_first_sees_tha
     given_client(3);
     struct redlock_lock *lock = given_watched(count_state, NULL);
     int64_t start_us = clock_boot_us();
-    signal_nodes(0, 3, SIGSTOP); /* so nobody could be asked */
+    signal_nodes(0, 3, SIGSTOP); /* so that no node can be asked */
     ck_assert_int_eq(write(to_stopper, "x", 1), 1);
     while (clock_boot_us() - start_us < 3500 * US_PER_MS) {
-        wait_step(); /* until we were stopped and run again */
+        wait_step(); /* until we were stopped and continued */
     }
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     ck_assert_int_eq(redlock_left_ms(lock), 0);
     until(atomic_load(&told[REDLOCK_STATE_LOST]) == 1);
     signal_nodes(0, 3, SIGCONT);
-    ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST); /* for good (lock.E8) */
+    ck_assert_int_eq(redlock_extend(lock), REDLOCK_LOST); /* permanently (lock.E8) */
     ck_assert_int_eq(redlock_unlock(lock, NULL), REDLOCK_OK);
     (void)waitpid(stopper, NULL, 0);
 }
@@ -215,7 +217,7 @@ END_TEST
 struct heard {
     atomic_int downs;
     atomic_int ups;
-    atomic_int waiting; /* by a call from inside, which must not block for ever */
+    atomic_int waiting; /* for a call from within, which must not block forever */
     char why[REDLOCK_TEXT_SIZE];
 };
 
@@ -277,7 +279,7 @@ START_TEST(W9_a_handler_that_polls_its_lock_has_stopped_before_another_gets_it)
     struct redlock_client *other = client_of_world();
     struct handler h = {.lock = given_lock("job:1")};
     ck_assert_int_eq(pthread_create(&thread, NULL, work_while_held, &h), 0);
-    signal_nodes(0, 3, SIGSTOP); /* nobody can renew it */
+    signal_nodes(0, 3, SIGSTOP); /* so that it cannot be extended */
     until(redlock_state(h.lock) == REDLOCK_STATE_LOST);
     signal_nodes(0, 3, SIGCONT);
     ck_assert_int_eq(redlock_acquire(other, &request, &others, NULL), REDLOCK_OK);
@@ -326,7 +328,8 @@ START_TEST(W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more)
         (void)snprintf(names[i], sizeof names[i], "many:%zu", i);
         keys[i] = names[i];
     }
-    for (size_t i = 0; i < MANY; i += 8) { /* batches of their own: renewed at different times */
+    /* In separate batches, which are extended at different times. */
+    for (size_t i = 0; i < MANY; i += 8) {
         ck_assert_int_eq(acquire_each(world.client, &request, keys + i, 8, many + i, results),
                          REDLOCK_OK);
     }
@@ -341,7 +344,7 @@ START_TEST(W6_what_was_unlocked_while_it_was_being_renewed_is_renewed_no_more)
         until(strcmp(cli(i, COUNT_LOCKS), "0") == 0);
     }
     uint64_t before = extended();
-    int64_t end_us = clock_boot_us() + 700 * US_PER_MS; /* two intervals of renewal */
+    int64_t end_us = clock_boot_us() + 700 * US_PER_MS; /* two intervals of extensions */
     until(clock_boot_us() >= end_us);
     ck_assert_uint_eq(extended(), before);
 }

@@ -46,7 +46,7 @@ void given_client(size_t count)
     given_nodes(count, NULL);
     world.client = client_of_world();
     for (size_t i = 0; i < count; i++) {
-        (void)cli(i, "CONFIG", "RESETSTAT"); /* calls_of() begins here */
+        (void)cli(i, "CONFIG", "RESETSTAT"); /* calls_of() counts from here */
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Wall clocks that step, of masters and of the client (lock.A2, N4). Leases are 2 s and steps are a
- * minute, so that a key's whole life lies within one. */
+ * Steps of the wall clocks of masters and of the client (lock.A2, N4). Leases are 2 s and steps a
+ * minute, so that the whole lifetime of a key is within one step. */
 #include "base/buf.h"
 #include "support/clock_shim.h"
 #include "test_redlock_world.h"
@@ -24,8 +24,8 @@ static void write_offset(size_t node, int64_t us)
     ck_assert_int_eq(pwrite(fd, &us, sizeof us, 0), sizeof us);
 }
 
-/* Starts the server again with a clock that can be stepped. The shim lies beside its data: where
- * the servers' user can read it. */
+/* Restarts the server with a clock that can be stepped. The shim is beside its data, where the
+ * servers' user can read it. */
 static void give_clock(size_t node)
 {
     char shim[SERVER_PATH_MAX + 16];
@@ -80,7 +80,7 @@ static bool are_clocks_known(void)
     return known == world.count;
 }
 
-/* Another client tries all the time. */
+/* Lets another client try all the time. */
 static void contend_until(struct redlock_async *other, bool (*is_over)(void))
 {
     int64_t end_us = clock_boot_us() + WORLD_LIMIT_US;
@@ -106,10 +106,10 @@ START_TEST(N4_T5_a_lock_survives_masters_whose_clocks_go_ahead_and_they_lose_the
     stepped = (size_t)_i;
     struct redlock_batch *b = given_a_lock();
     struct redlock_async *other = world_other_client();
-    run_until(are_clocks_known()); /* there is a sample to compare to */
+    run_until(are_clocks_known()); /* there is a sample to compare with */
     for (size_t i = 0; i < stepped; i++) {
         write_offset(i, STEP_US);
-        ck_assert_str_eq(cli(i, "EXISTS", KEY), "0"); /* it ended early */
+        ck_assert_str_eq(cli(i, "EXISTS", KEY), "0"); /* the key expired early */
     }
     run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == stepped);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 5 - stepped);
@@ -166,7 +166,7 @@ START_TEST(N4_T5_a_master_whose_clock_goes_back_keeps_its_vote_with_a_warning)
     ck_assert_uint_eq(redlock_async_voting(world.lock), 5);
     ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 0);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
-    (void)cli(0, "CLIENT", "KILL", "TYPE", "normal"); /* its uptime is below zero now */
+    (void)cli(0, "CLIENT", "KILL", "TYPE", "normal"); /* its uptime is negative now */
     run_until(world_last_event(0)->event == REDLOCK_EVENT_UP);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
@@ -183,10 +183,10 @@ START_TEST(A2_T5_a_step_of_the_clients_own_wall_clock_changes_nothing)
     int64_t wall_us = clock_wall_us();
     clock_shim_step(step_us);
     ck_assert_int_lt(llabs(clock_wall_us() - wall_us - step_us),
-                     5 * US_PER_S); /* it is in effect */
+                     5 * US_PER_S); /* the step has taken effect */
     ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
     ck_assert_int_eq(redlock_batch_state(b, 0), REDLOCK_STATE_HELD);
-    run_until(extended() >= 5); /* long past the old deadline */
+    run_until(extended() >= 5); /* long after the old deadline */
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
     ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_QUARANTINED), 0);
     struct redlock_batch *second = world_acquire(world.lock, 2, 1);

@@ -25,8 +25,8 @@ struct seen {
     size_t ups;
     size_t downs;
     size_t done;
-    size_t failures; /* of a link */
-    size_t bytes;    /* that it gave */
+    size_t failures; /* failures of a link */
+    size_t bytes;    /* bytes received from the link */
     enum status st;
     bool can_kill;
     char why[ERR_TEXT_MAX];
@@ -42,14 +42,14 @@ static struct seen seen;
         ck_assert_msg((expr), "never: %s (%s)", #expr, seen.why); \
     } while (0)
 
-/* ---- a relay that can keep what a client has sent ---- */
+/* ---- a relay that can hold back what a client has sent ---- */
 
 struct pair {
     uv_pipe_t client;
     uv_pipe_t server;
     char held[CHUNK];
     size_t held_len;
-    size_t replied; /* bytes of the server */
+    size_t replied; /* bytes sent by the server */
     bool is_holding;
     bool is_server_gone;
 };
@@ -201,7 +201,7 @@ static void on_tick(uv_timer_t *timer)
 
 static void setup(void)
 {
-    (void)signal(SIGPIPE, SIG_IGN); /* of the relay */
+    (void)signal(SIGPIPE, SIG_IGN); /* for the relay */
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_int_eq(uv_timer_init(&loop, &tick), 0);
     (void)uv_timer_start(&tick, on_tick, 5, 5); /* so that run_until() can give up */
@@ -213,7 +213,7 @@ static void teardown(void)
     relay_stop();
     uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left open */
     for (size_t i = 0; i < relay.count; i++) {
         free(relay.pairs[i]);
     }
@@ -267,8 +267,8 @@ static const char *cli(const char *const *words)
 }
 #define cli(...) cli((const char *const[]){__VA_ARGS__, NULL})
 
-/* A SET that is still under way when its connection is given up, then a DEL on the next one, then
- * the network delivers the SET. */
+/* Sends a SET that is still in flight when its connection is given up, then a DEL on the next one;
+ * after that, the network delivers the SET. */
 static void lose_a_set_and_delete(void)
 {
     struct pair *old = relay.pairs[0];
@@ -298,7 +298,7 @@ START_TEST(R1_where_the_server_refuses_to_kill_it_is_known_that_a_set_may_still_
     given_a_node_behind_a_relay("user w on >w ~* +@all -client|kill", "w");
     lose_a_set_and_delete();
     ck_assert(!seen.can_kill);
-    ck_assert_str_eq(cli("EXISTS", "k"), "1\n"); /* which is what the test before is about */
+    ck_assert_str_eq(cli("EXISTS", "k"), "1\n"); /* this is what the test above prevents */
 }
 END_TEST
 
@@ -317,16 +317,16 @@ static long kills(void)
     return field == NULL ? 0 : strtol(strchr(field, '=') + 1, NULL, 10);
 }
 
-/* Until the server has said that it is done, it is said again on each new connection. */
+/* The kill is sent again on each new connection until the server has confirmed it. */
 START_TEST(R1_the_kill_is_repeated_until_it_is_confirmed)
 {
     given_a_node_behind_a_relay(NULL, "");
-    long asked = kills(); /* the handshake asks whether it may */
+    long asked = kills(); /* the handshake checks the right to kill */
     struct pair *old = relay.pairs[0];
     old->is_holding = true;
     say(50 * US_PER_MS, "SET k late PX 60000\r\n");
     run_until(seen.ups == 2);
-    relay.pairs[1]->is_holding = true; /* its handshake went through, its kill does not */
+    relay.pairs[1]->is_holding = true; /* its handshake passes, its kill does not */
     run_until(seen.ups == 3);
     say(US_PER_S, "DEL k\r\n");
     relay_deliver(old);
@@ -372,7 +372,7 @@ static void on_link_failed(void *ctx, const struct err *why)
     (void)snprintf(s->why, sizeof s->why, "%s", why->msg);
 }
 
-/* A link and the peer's end of it. */
+/* Returns a link, and the peer's end of it. */
 static struct link *given_a_link(int *ret_peer)
 {
     const struct link_events events = {.on_connected = on_link_connected,

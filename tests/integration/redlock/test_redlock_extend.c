@@ -30,7 +30,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     ck_assert_int_eq(redlock_batch_result(batch, 0), REDLOCK_OK);
 }
 
-/* KEY, acquired as `request` says otherwise. */
+/* Acquires KEY with the terms of `request`. */
 static struct redlock_batch *given_a_lock(struct redlock_async_request request)
 {
     const struct redlock_async_key key = {.bytes = KEY, .len = strlen(KEY)};
@@ -59,12 +59,12 @@ static enum redlock_result extend_now(struct redlock_batch *b)
 {
     struct extended e = {0};
     ck_assert_int_eq(redlock_batch_extend(b, 0, on_extended, &e), 0);
-    ck_assert_uint_eq(e.calls, 0); /* never from inside */
+    ck_assert_uint_eq(e.calls, 0); /* never called from within */
     run_until(e.calls == 1);
     return e.result;
 }
 
-/* Of the one lock there is. */
+/* Counts the extensions of the only lock. */
 static long extensions(void)
 {
     long calls = 0;
@@ -85,7 +85,7 @@ START_TEST(E2_E4_extending_on_request_installs_a_new_deadline)
     int64_t full_us = world.options.ttl_us - redlock_async_drift_us(world.lock);
     ck_assert_int_gt(redlock_batch_deadline_us(b, 0), deadline_us);
     ck_assert_int_ge(redlock_batch_deadline_us(b, 0), before_us + full_us);
-    int64_t key_us = strtol(cli(0, "PTTL", KEY), NULL, 10) * US_PER_MS; /* was 300 ms less */
+    int64_t key_us = strtol(cli(0, "PTTL", KEY), NULL, 10) * US_PER_MS; /* it was 300 ms shorter */
     ck_assert_int_gt(key_us, deadline_us + 100 * US_PER_MS - clock_boot_us());
     ck_assert_uint_eq(redlock_async_counters(world.lock)->extended, 1);
     redlock_batch_release(b, 0);
@@ -110,7 +110,7 @@ START_TEST(W1_a_kept_lease_goes_on_from_an_extension_on_request)
 {
     given_a_short_lease();
     struct redlock_batch *b = given_a_lock((struct redlock_async_request){0});
-    for (int i = 0; i < 4; i++) { /* faster than T/3: the keeper has nothing to do */
+    for (int i = 0; i < 4; i++) { /* more often than T/3: the keeper has nothing to do */
         world_run_for(200 * US_PER_MS);
         ck_assert_int_eq(extend_now(b), REDLOCK_OK);
     }
@@ -135,15 +135,15 @@ START_TEST(E3_extending_on_request_what_another_owner_took_is_expired)
 }
 END_TEST
 
-/* One node is enough, though the lock is kept: another client broke the rules. */
+/* One node is enough, although the lock is kept: another client has broken the rules. */
 START_TEST(E3_R6_a_theft_that_a_round_sees_is_counted_once)
 {
-    world_start(5, NULL); /* with a lease that outlives redis-cli, which stops the loop */
+    world_start(5, NULL); /* its lease outlives the calls of redis-cli, which stop the loop */
     world_open_voting();
     const struct redlock_counters *c = redlock_async_counters(world.lock);
     struct redlock_batch *b = given_a_lock((struct redlock_async_request){0});
     run_until(world_nodes_with(KEY) == 5);
-    (void)cli(0, "DEL", KEY); /* a node that forgot is no thief */
+    (void)cli(0, "DEL", KEY); /* a node that has lost its memory is not a theft */
     (void)cli(1, "SET", KEY, "thief");
     run_until(c->stolen == 1);
     run_until(c->healed == 1);
@@ -165,7 +165,7 @@ START_TEST(E5_extending_on_request_without_answers_keeps_the_deadline)
     struct redlock_batch *b = given_an_unkept_lock();
     int64_t deadline_us = redlock_batch_deadline_us(b, 0);
     world_signal(0, 3, SIGSTOP);
-    ck_assert_int_eq(extend_now(b), REDLOCK_NO_QUORUM); /* in τ */
+    ck_assert_int_eq(extend_now(b), REDLOCK_NO_QUORUM); /* within τ */
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 1);
     ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
     world_signal(0, 3, SIGCONT);
@@ -233,7 +233,7 @@ START_TEST(R5_closing_ends_an_extension_on_request_once)
 }
 END_TEST
 
-/* On the node, which adds the drift. */
+/* Returns the key's remaining time on the node, which includes the drift margin. */
 static int64_t rest_of_key_us(size_t node)
 {
     return strtol(cli(node, "PTTL", KEY), NULL, 10) * US_PER_MS;
@@ -250,7 +250,7 @@ START_TEST(E9_a_kept_lease_ends_at_its_longest_hold)
     run_until(world.states[REDLOCK_STATE_LOST] == 1);
     ck_assert_int_ge(redlock_batch_deadline_us(b, 0), start_us + hold_us);
     ck_assert_int_le(redlock_batch_deadline_us(b, 0), begun_us + hold_us);
-    ck_assert_uint_ge(redlock_async_counters(world.lock)->extended, 3); /* every T/3 until then */
+    ck_assert_uint_ge(redlock_async_counters(world.lock)->extended, 3); /* every T/3 so far */
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 0);
     redlock_batch_release(b, 0);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lock over a slow and silent network: time and votes. */
+ * The lock over a slow and lossy network: times and votes. */
 #include "test_redlock_proxies.h"
 
 #include <stdio.h>
 
-#define ATTEMPTS 3 /* of which the fastest counts: the machine has other work, too */
+#define ATTEMPTS 3 /* the fastest one counts, since the machine has other work */
 #define AWAY_US (2 * US_PER_S)
-#define FAR_US (20 * US_PER_S) /* whoever waited for that would be noticed */
+#define FAR_US (20 * US_PER_S) /* waiting for this long would be noticed */
 
 static int64_t fastest_attempt_us(enum redlock_result want)
 {
@@ -37,7 +37,8 @@ static int64_t attempt_us(int key)
     return clock_boot_us() - start_us;
 }
 
-/* To the next node only when one has answered, a quorum would take three times as long. */
+/* If each node were asked only after the one before had answered, a quorum would take three times
+ * as long. */
 START_TEST(A3_five_nodes_that_are_far_away_are_asked_in_the_time_of_one)
 {
     static const int64_t ways[][2] = {
@@ -119,9 +120,9 @@ START_TEST(A13_all_nodes_that_never_answer_are_no_quorum_at_once)
 }
 END_TEST
 
-/* ---- A9: what every node says is up to the test ---- */
+/* ---- A9: the test determines what every node answers ---- */
 
-#define PATIENT_US (900 * US_PER_MS) /* each node answers, however late */
+#define PATIENT_US (900 * US_PER_MS) /* each node answers, even if late */
 
 enum said { SAID_OK, SAID_REFUSED, SAID_NONSENSE, SAID_COUNT };
 
@@ -134,8 +135,8 @@ static void nodes_will_say(size_t n, const enum said *says)
     }
 }
 
-/* Which of several failures it is called may depend on what came first; whether it is won may
- * not. */
+/* Which of several failures is reported may depend on the order of answers; whether the lock is won
+ * may not. */
 static void check_attempt(size_t n, const enum said *says, int key)
 {
     size_t counts[SAID_COUNT] = {0};
@@ -216,7 +217,7 @@ START_TEST(A9_any_number_of_silent_nodes_ends_in_its_verdict)
     const struct fault swallow = {.kind = FAULT_SWALLOW};
     size_t n = (size_t)_i;
     proxies_start(n);
-    world.options.on_node = NULL; /* they come and go more often than it can note */
+    world.options.on_node = NULL; /* nodes go down and up more often than it can record */
     world_open_voting();
     for (size_t silent = 0; silent <= n; silent++) {
         proxies_all_vote();
@@ -255,10 +256,11 @@ START_TEST(A10_A12_sets_that_arrive_after_their_attempt_failed_are_undone)
 {
     proxies_start(5);
     world_open_voting();
-    proxies_delay(0, 5, 2 * PROXIES_TIMEOUT_US, 0); /* the way there: they run after the verdict */
+    /* Delays requests: they run after the verdict. */
+    proxies_delay(0, 5, 2 * PROXIES_TIMEOUT_US, 0);
     ck_assert_int_eq(proxies_try(1), REDLOCK_NO_QUORUM);
     proxies_delay(0, 5, 0, 0);
-    /* They run, unless the killing of their connection came before them (lock.R1). */
+    /* They run, unless their connection is killed first (lock.R1). */
     world_run_for(3 * PROXIES_TIMEOUT_US);
     proxies_all_vote();
     run_until(world_nodes_with("claimd:job:1") == 0);
@@ -278,7 +280,7 @@ START_TEST(C3_a_late_vote_is_never_taken_for_that_of_the_next_attempt)
         size_t before = fault_proxy_counts(proxy(0)).accepted;
         proxies_all_vote();
         proxies_delay(0, 5, 0, 10 * PROXIES_TIMEOUT_US);
-        ck_assert_int_eq(proxies_try(1), REDLOCK_NO_QUORUM); /* five votes are on their way */
+        ck_assert_int_eq(proxies_try(1), REDLOCK_NO_QUORUM); /* five votes are in flight */
         proxies_delay(0, 5, 0, 0);
         nodes_will_say(5, refused);
         run_until(redlock_async_voting(world.lock) == 5);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lock against nodes that answer with nonsense, far too much, or break off: never won by them,
- * never stuck, never out of bounds, and well again when they are. */
+ * The lock with nodes that answer with nonsense, with far too much, or break off: it is not won by
+ * them, never hangs, never exceeds its memory, and works again when they do. */
 #include "test_redlock_proxies.h"
 
 #include <stdio.h>
@@ -12,10 +12,11 @@ static const struct fault faults[] = {
     {.kind = FAULT_REPLACE, .text = "\0\377\200 not the protocol\r\n", .text_len = 23},
     {.kind = FAULT_REPLACE, .text = "HTTP/1.1 400 Bad Request\r\n\r\n"},
     {.kind = FAULT_REPLACE, .text = "\r\n"},
-    {.kind = FAULT_REPLACE, .text = "$-"}, /* and no more */
+    {.kind = FAULT_REPLACE, .text = "$-"}, /* and nothing more */
     {.kind = FAULT_REPLACE, .text = "+PONG\r\n"},
     {.kind = FAULT_REPLACE, .text = "+QUEUED\r\n"},
-    {.kind = FAULT_REPLACE, .text = "+OK\r\n"}, /* that of a SET without GET: not what was asked */
+    /* The reply to a SET without GET, which was not sent. */
+    {.kind = FAULT_REPLACE, .text = "+OK\r\n"},
     {.kind = FAULT_REPLACE, .text = ":1\r\n"},
     {.kind = FAULT_REPLACE, .text = "$0\r\n\r\n"},
     {.kind = FAULT_REPLACE, .text = "$-2\r\n"},
@@ -36,9 +37,9 @@ static const struct fault faults[] = {
     {.kind = FAULT_CUT},
 };
 
-#define ARRAYS_AT 10 /* before it are those that no reply of a script resembles */
+#define ARRAYS_AT 10 /* the entries before it resemble no reply of a script */
 
-/* The most this process ever had in memory. */
+/* Returns the peak of this process's memory. */
 static long memory_peak_kib(void)
 {
     char line[128];
@@ -56,7 +57,8 @@ static long memory_peak_kib(void)
 
 static void check_memory(long before_kib)
 {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they keep what was freed */
+/* Sanitizers keep freed memory. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     ck_assert_int_lt(memory_peak_kib() - before_kib, MEMORY_MAX_KIB);
 #else
     (void)before_kib;
@@ -80,7 +82,7 @@ START_TEST(A8_bad_replies_of_two_nodes_of_five_do_not_matter)
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(proxies_try(i), REDLOCK_OK);
     }
-    world_run_for(2 * PROXIES_TIMEOUT_US); /* what is endless has gone on all the time */
+    world_run_for(2 * PROXIES_TIMEOUT_US); /* endless replies have continued all the time */
     proxies_fault(0, 5, NULL);
     proxies_all_vote();
     run_until(proxies_try(9) == REDLOCK_OK);
@@ -103,7 +105,7 @@ START_TEST(A15_bad_replies_of_a_quorum_are_never_won)
         int64_t start_us = clock_boot_us();
         ck_assert_int_ne(proxies_try(i), REDLOCK_OK);
         ck_assert_int_lt(clock_boot_us() - start_us, 5 * US_PER_S);
-        bad = 5; /* then of all */
+        bad = 5; /* then all nodes */
     }
     world_run_for(2 * PROXIES_TIMEOUT_US);
     proxies_fault(0, 5, NULL);
@@ -122,7 +124,7 @@ START_TEST(C2_bad_replies_to_the_greeting_keep_a_node_out_until_it_is_well)
     world_open();
     run_until(redlock_async_voting(world.lock) == 2);
     ck_assert_int_eq(proxies_try(1), REDLOCK_OK);
-    /* Down, or refused where what it says is not Redis; a slow machine sees one, then the other. */
+    /* Down, or refused if its answers are not Redis; a slow machine sees one, then the other. */
     run_until(world_events_of(REDLOCK_EVENT_DOWN) + world_events_of(REDLOCK_EVENT_REFUSED) >= 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
     proxies_fault(2, 1, NULL);
@@ -135,7 +137,7 @@ START_TEST(E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early)
 {
     const struct fault fault = fault_on("EVALSHA", _i);
     proxies_start(5);
-    world.options.on_node = NULL; /* they come and go too often to be noted */
+    world.options.on_node = NULL; /* nodes go down and up too often to be recorded */
     world.options.ttl_us = 10 * PROXIES_TIMEOUT_US;
     world.options.ttl_max_us = 10 * PROXIES_TIMEOUT_US;
     world_open_voting();
@@ -145,7 +147,7 @@ START_TEST(E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early)
     proxies_fault(0, 5, &fault);
     run_until(clock_boot_us() > deadline_us - 100 * US_PER_MS);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_LOST], 0);
-    run_until(world.states[REDLOCK_STATE_LOST] == 3); /* nothing was confirmed */
+    run_until(world.states[REDLOCK_STATE_LOST] == 3); /* there was no confirmation */
     ck_assert_int_ge(world.lost_at_us, deadline_us);
     ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
     world_release_all(b);
@@ -157,7 +159,7 @@ START_TEST(R4_bad_replies_to_a_release_are_no_acknowledgement)
 {
     const struct fault fault = fault_on("EVALSHA", _i);
     proxies_start(5);
-    world.options.on_node = NULL; /* they come and go too often to be noted */
+    world.options.on_node = NULL; /* nodes go down and up too often to be recorded */
     world_open_voting();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
@@ -167,7 +169,8 @@ START_TEST(R4_bad_replies_to_a_release_are_no_acknowledgement)
     world_run_for(3 * PROXIES_TIMEOUT_US);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->release_deleted, 0);
     proxies_fault(0, 5, NULL);
-    run_until(redlock_async_counters(world.lock)->release_missing == 5); /* asked once more */
+    /* The release was sent again. */
+    run_until(redlock_async_counters(world.lock)->release_missing == 5);
     ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
     proxies_stop();
 }
@@ -176,8 +179,9 @@ END_TEST
 START_TEST(C2_connections_that_are_reset_in_the_middle_come_back)
 {
     proxies_start(5);
-    world.options.on_node = NULL;                 /* they come and go too often to be noted */
-    world.options.node_timeout_us = 5 * US_PER_S; /* a reset is seen at once */
+    /* Nodes go down and up too often to be recorded. */
+    world.options.on_node = NULL;
+    world.options.node_timeout_us = 5 * US_PER_S; /* a reset is noticed at once */
     world.options.ttl_us = 60 * US_PER_S;
     world.options.ttl_max_us = 60 * US_PER_S;
     world_open_voting();
@@ -194,11 +198,12 @@ START_TEST(C2_connections_that_are_reset_in_the_middle_come_back)
             ck_assert_int_eq(redlock_batch_result(b, k), REDLOCK_OK);
         }
         world_release_all(b);
-        for (size_t n = 0; n < 2; n++) { /* noticed, or the next round would begin with less */
+        /* Waits until it is noticed, or the next round would have fewer nodes. */
+        for (size_t n = 0; n < 2; n++) {
             run_until(fault_proxy_counts(broken[n]).accepted > before[n]);
         }
         proxies_all_vote();
-        for (size_t n = 0; n < 5; n++) { /* a node that had no release yet would say HELD */
+        for (size_t n = 0; n < 5; n++) { /* a node without the release yet would answer HELD */
             run_until(strcmp(cli(n, COUNT_LOCKS), "0") == 0);
         }
     }

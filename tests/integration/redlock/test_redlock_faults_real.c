@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stopped and killed masters and clients do to a lock that is held and to those that are
- * wanted: T3 and T4 of the list that proves the lock. */
+ * The effect of stopped and killed masters and clients on a held lock and on attempts: T3 and T4 of
+ * the list of tests for the lock. */
 #include "test_redlock_client_world.h"
 
 #include <signal.h>
@@ -52,11 +52,12 @@ START_TEST(T3_A8_stopped_masters_of_a_minority_change_nothing)
     given_two_clients();
     struct redlock_lock *lock = given_lock("held");
     signal_nodes(0, (size_t)_i, SIGSTOP);
-    int64_t end_us = clock_boot_us() + LIMIT_US; /* who waits for a timeout is never faster */
+    /* An attempt that waits for a timeout is never faster. */
+    int64_t end_us = clock_boot_us() + LIMIT_US;
     for (int i = 0; i < 5 || (fastest_us >= TIMEOUT_US && clock_boot_us() < end_us); i++) {
         ck_assert_int_eq(other_tries("another", &us), REDLOCK_OK);
         fastest_us = us < fastest_us ? us : fastest_us;
-        /* SPLIT where two refusals and the node that is down ended it (lock.A9). */
+        /* SPLIT if two refusals and the stopped node ended it (lock.A9). */
         ck_assert_int_ne(other_tries("held", &us), REDLOCK_OK);
     }
     ck_assert_int_lt(fastest_us, TIMEOUT_US);
@@ -88,7 +89,7 @@ START_TEST(T3_A6_E5_with_a_stopped_majority_nothing_is_won_and_leases_last_to_th
     ck_assert_int_lt(lasted_us, TTL_US + 5 * US_PER_S);
     ck_assert_int_eq(redlock_left_ms(lock), 0);
     signal_nodes(0, 3, SIGCONT);
-    until(other_tries("held", &us) == REDLOCK_OK); /* its keys end by their ttl */
+    until(other_tries("held", &us) == REDLOCK_OK); /* its keys expire */
     ck_assert_int_eq(redlock_state(lock), REDLOCK_STATE_LOST);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     redlock_close(other);
@@ -110,8 +111,8 @@ START_TEST(T3_E5_a_majority_that_is_stopped_for_less_than_the_lease_costs_no_loc
 }
 END_TEST
 
-/* Killed and restarted empty, `_i` masters at once: they have forgotten the lock, and nobody may
- * win it by them while its holder relies on it. */
+/* `_i` masters are killed and restarted empty at once: they have lost the lock, and no client may
+ * win it through them while its holder relies on it. */
 START_TEST(T4_N1_masters_that_lost_their_memory_make_no_second_owner)
 {
     struct err err = {0};
@@ -134,7 +135,7 @@ START_TEST(T4_N1_masters_that_lost_their_memory_make_no_second_owner)
     }
     bool is_kept = count < 3;
     ck_assert_int_eq(redlock_state(lock), is_kept ? REDLOCK_STATE_HELD : REDLOCK_STATE_LOST);
-    ck_assert_int_eq(second == NULL, is_kept); /* it may win when the quarantine is over */
+    ck_assert_int_eq(second == NULL, is_kept); /* it may win after the quarantine */
     (void)redlock_unlock(second, NULL);
     ck_assert_int_eq(redlock_unlock(lock, NULL), 0);
     redlock_close(other);
@@ -143,8 +144,8 @@ END_TEST
 
 #define CHILD_FIRST_SAW_LOST 42
 
-/* The holder in a process of its own: it tells when it holds the lock, is stopped, and ends with
- * what it sees first when it goes on. */
+/* The holder in a process of its own: it reports when it holds the lock, is stopped, and ends with
+ * what it sees first when it continues. */
 __attribute__((noreturn)) static void hold_and_look(int tell_fd)
 {
     struct redlock_lock *lock = NULL;
@@ -154,7 +155,7 @@ __attribute__((noreturn)) static void hold_and_look(int tell_fd)
     if (redlock_try(client, "held", &lock) != REDLOCK_OK || write(tell_fd, "h", 1) != 1) {
         _exit(1);
     }
-    for (;;) { /* a gap in time is the stop */
+    for (;;) { /* a gap in time means that it was stopped */
         int64_t now_us = clock_boot_us();
         if (last_us != 0 && now_us - last_us > TTL_US) {
             _exit(is_held(lock) ? 1 : CHILD_FIRST_SAW_LOST);
@@ -180,7 +181,7 @@ START_TEST(T3_F3_a_client_stopped_for_longer_than_its_lease_finds_it_lost_before
     (void)close(fds[1]);
     ck_assert_int_eq(read(fds[0], &held, 1), 1);
     other = client_of_world();
-    pass(2 * TTL_US); /* it is kept */
+    pass(2 * TTL_US); /* the lock is kept */
     ck_assert_int_eq(other_tries("held", &us), REDLOCK_HELD);
     ck_assert_int_eq(kill(pid, SIGSTOP), 0);
     int64_t stopped_us = clock_boot_us();

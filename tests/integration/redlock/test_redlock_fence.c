@@ -14,7 +14,7 @@
 static void on_fenced(void *ctx, uint64_t fence)
 {
     uint64_t *told = ctx;
-    ck_assert_uint_eq(*told, UNTOLD); /* once */
+    ck_assert_uint_eq(*told, UNTOLD); /* called only once */
     *told = fence;
 }
 
@@ -22,12 +22,12 @@ static uint64_t fence_of(struct redlock_batch *b)
 {
     uint64_t fence = UNTOLD;
     ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), 0);
-    ck_assert_uint_eq(fence, UNTOLD); /* never from inside */
+    ck_assert_uint_eq(fence, UNTOLD); /* never called from within */
     run_until(fence != UNTOLD);
     return fence;
 }
 
-/* One grant of the key to this client: its number. */
+/* Grants the key to this client once; returns the number. */
 static uint64_t grant(struct redlock_async *lock)
 {
     uint64_t won = redlock_async_counters(lock)->results[REDLOCK_OK];
@@ -39,7 +39,7 @@ static uint64_t grant(struct redlock_async *lock)
     return fence;
 }
 
-/* ---- three clients that want one key ---- */
+/* ---- three clients compete for one key ---- */
 
 struct contender {
     struct redlock_async *lock;
@@ -165,7 +165,7 @@ START_TEST(fence_counters_expire_90_days_after_the_last_grant)
 }
 END_TEST
 
-/* Under one lock, and then each alone. */
+/* Under one lock, and then each key alone. */
 START_TEST(fence_numbers_rise_for_each_of_several_keys)
 {
     world_start(3, NULL);
@@ -190,7 +190,7 @@ START_TEST(fence_numbers_rise_for_each_of_several_keys)
 }
 END_TEST
 
-/* Each of two keys has its own quorum: of nodes 0 and 1, and of nodes 1 and 2. */
+/* Each of two keys has its own quorum: nodes 0 and 1 for one, nodes 1 and 2 for the other. */
 START_TEST(fence_a_number_needs_a_quorum_for_each_key_not_the_same_nodes_for_all)
 {
     world_start(3, NULL);
@@ -208,7 +208,7 @@ START_TEST(fence_a_number_needs_a_quorum_for_each_key_not_the_same_nodes_for_all
     fence = UNTOLD;
     ck_assert_int_eq(redlock_batch_fence(b, 0, 2, on_fenced, &fence), 0);
     run_until(fence != UNTOLD);
-    ck_assert_uint_eq(fence, 0); /* one node alone has the second */
+    ck_assert_uint_eq(fence, 0); /* only one node has the second key */
     world_release_all(b);
 }
 END_TEST
@@ -233,9 +233,9 @@ START_TEST(fence_a_higher_number_that_came_up_meanwhile_is_passed)
     world_signal(0, 3, SIGSTOP);
     uint64_t fence = UNTOLD;
     ck_assert_int_eq(redlock_batch_fence(b, 0, 1, on_fenced, &fence), 0);
-    world_run_for(50 * US_PER_MS); /* the reading is on its way */
+    world_run_for(50 * US_PER_MS); /* the read is in flight */
     world_signal(0, 3, SIGCONT);
-    for (size_t i = 0; i < 3; i++) { /* read as nothing: we did not turn the loop */
+    for (size_t i = 0; i < 3; i++) { /* was read as empty: our loop did not run */
         ck_assert_str_eq(cli(i, "SET", COUNTER, "41"), "OK");
     }
     run_until(fence != UNTOLD);
@@ -252,7 +252,7 @@ START_TEST(fence_without_a_quorum_there_is_no_number)
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     redis_server_kill(&world.servers[0]);
     redis_server_kill(&world.servers[1]);
-    if (_i == 1) { /* known to be down, and not */
+    if (_i == 1) { /* known to be down, or not yet */
         run_until(redlock_async_voting(world.lock) == 1);
     }
     ck_assert_uint_eq(fence_of(b), 0);

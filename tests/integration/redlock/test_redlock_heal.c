@@ -14,7 +14,7 @@ static void given_a_lease_of(int64_t ttl_us)
     world_open_voting();
 }
 
-/* A round comes every 2 s, and a node that a busy machine holds up has 0.6 s to answer it. */
+/* A round starts every 2 s, and a node on a busy machine has 0.6 s to answer. */
 static void given_a_short_lease(void)
 {
     given_a_lease_of(6 * US_PER_S);
@@ -60,7 +60,7 @@ START_TEST(E6_a_healed_copy_counts_from_the_next_round_on)
     run_until(healed() == 2);
     (void)cli(2, "DEL", KEY);
     (void)cli(3, "DEL", KEY);
-    run_until(healed() == 4); /* two healed ones and one of the first five were a quorum */
+    run_until(healed() == 4); /* two healed nodes and one of the first were a quorum */
     ck_assert(was_never_in_doubt());
     run_until(world_nodes_with(KEY) == 5);
     redlock_batch_release(b, 0);
@@ -126,7 +126,7 @@ START_TEST(W6_E6_what_was_given_back_meanwhile_is_not_healed)
     ck_assert_int_eq(redlock_batch_extend(b, 0, on_extended, &is_extended), 0);
     run_until(is_extended);
     redlock_batch_release(b, 0);
-    world_signal(0, 1, SIGCONT); /* it says now that the key is missing */
+    world_signal(0, 1, SIGCONT); /* it now answers that the key is missing */
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with(KEY), 0);
     ck_assert_int_eq(world_calls(0, "set"), world_extends_by_set(0) ? 2 : 1);

@@ -22,7 +22,7 @@ static struct seen inspect(const char *key)
 {
     struct seen s = {0};
     ck_assert_int_eq(redlock_async_inspect(world.lock, key, strlen(key), on_inspected, &s), 0);
-    ck_assert_uint_eq(s.calls, 0); /* never from inside */
+    ck_assert_uint_eq(s.calls, 0); /* never called from within */
     run_until(s.calls == 1);
     return s;
 }
@@ -60,7 +60,7 @@ START_TEST(each_node_says_what_it_has)
     ck_assert_int_eq(s.holdings[0].vote, REDLOCK_VOTE_OK);
     ck_assert_str_eq(s.holdings[0].holder, "");
     ck_assert_int_eq(s.holdings[1].vote, REDLOCK_VOTE_REFUSED);
-    ck_assert_str_eq(s.holdings[1].holder, "me?y"); /* the half of a short one */
+    ck_assert_str_eq(s.holdings[1].holder, "me?y"); /* half of a short value */
     ck_assert_int_eq(s.holdings[1].ttl_ms, -1);
     ck_assert_int_eq(s.holdings[2].vote, REDLOCK_VOTE_REFUSED);
     ck_assert_int_eq(s.holdings[3].vote, REDLOCK_VOTE_ERROR);
@@ -119,7 +119,7 @@ START_TEST(those_in_line_are_counted)
     ck_assert_str_eq(cli(2, "ACL", "SETUSER", "default", "-zcard"), "OK");
     struct seen s = inspect(KEY);
     ck_assert_uint_eq(s.holdings[0].waiting, 3);
-    for (size_t i = 0; i < 3; i++) { /* the rest of the answers is as good as any */
+    for (size_t i = 0; i < 3; i++) { /* the remaining answers are valid */
         ck_assert_uint_eq(s.holdings[i].waiting, i == 0 ? 3 : 0);
         ck_assert_int_eq(s.holdings[i].vote, REDLOCK_VOTE_OK);
     }

@@ -17,19 +17,19 @@ static void given_a_lease(int64_t ttl_us)
     world_open_voting();
 }
 
-/* A round comes every 2 s, and a node that a busy machine holds up has 0.6 s to answer it. */
+/* A round starts every 2 s, and a node on a busy machine has 0.6 s to answer. */
 static void given_a_short_lease(void)
 {
     given_a_lease(6 * US_PER_S);
 }
 
-/* For those who wait until it is over. */
+/* For tests that wait until it expires. */
 static void given_a_lease_that_ends_soon(void)
 {
     given_a_lease(2 * US_PER_S);
 }
 
-/* Key 1, and the replies to it are all in. */
+/* Acquires key 1, and waits until all replies have arrived. */
 static struct redlock_batch *given_a_lock(void)
 {
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
@@ -94,7 +94,7 @@ START_TEST(E3_a_key_missing_on_a_quorum_is_lost_before_its_deadline)
     for (size_t i = 0; i < 5; i++) {
         (void)cli(i, "SET", "claimd:job:1", "x");
     }
-    world_run_for(world.options.ttl_us / 2); /* E8: stays so, and is said once */
+    world_run_for(world.options.ttl_us / 2); /* E8: stays lost, and is reported once */
     ck_assert_uint_eq(world.states[REDLOCK_STATE_LOST], 1);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->lost, 1);
     redlock_batch_release(b, 0);
@@ -137,7 +137,7 @@ START_TEST(E1_an_error_of_one_node_leaves_the_others_count)
 {
     given_a_lease(9 * US_PER_S);
     struct redlock_batch *b = given_a_lock();
-    (void)cli(0, "CONFIG", "SET", "maxmemory", "1"); /* OOM for whatever writes */
+    (void)cli(0, "CONFIG", "SET", "maxmemory", "1"); /* OOM for every write */
     redis_server_kill(&world.servers[1]);
     run_until(redlock_async_counters(world.lock)->extended >= 1);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 0);
@@ -196,7 +196,7 @@ START_TEST(E4_keys_with_ttls_of_their_own_are_extended_by_them)
     run_until(redlock_batch_deadline_us(batches[1], 0) > first_us);
     ck_assert_int_gt(strtol(cli(0, "PTTL", "long"), NULL, 10), 4000);
     long rest_ms = strtol(cli(0, "PTTL", "short"), NULL, 10);
-    ck_assert_int_gt(rest_ms, 0); /* after more than one ttl of its own */
+    ck_assert_int_gt(rest_ms, 0); /* after more than its own ttl */
     ck_assert_int_le(rest_ms, 4000);
     run_until(redlock_async_counters(world.lock)->extended >= 3);
     redlock_batch_release(batches[0], 0);
@@ -222,7 +222,7 @@ START_TEST(W3_ten_thousand_locks_are_renewed_in_scripts_of_128_keys)
 {
     struct redlock_batch *batches[LOCKS / LOCKS_PER_BATCH];
     world_start(5, NULL);
-    world.options.ttl_us = 12 * US_PER_S; /* none is due before all are there */
+    world.options.ttl_us = 12 * US_PER_S; /* none is due before all are acquired */
     world.options.ttl_max_us = world.options.ttl_us;
     world.options.node_timeout_us = 1200 * US_PER_MS;
     world_open_voting();
@@ -231,7 +231,7 @@ START_TEST(W3_ten_thousand_locks_are_renewed_in_scripts_of_128_keys)
     }
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_OK], LOCKS);
     const struct redlock_counters *counters = redlock_async_counters(world.lock);
-    ck_assert(!WAIT_UNTIL(false, world.options.ttl_us / 3)); /* so that all are due at once */
+    ck_assert(!WAIT_UNTIL(false, world.options.ttl_us / 3)); /* makes all of them due at once */
     int64_t start_us = clock_boot_us();
     run_until(counters->extended >= LOCKS);
     int64_t took_us = clock_boot_us() - start_us;
@@ -239,7 +239,7 @@ START_TEST(W3_ten_thousand_locks_are_renewed_in_scripts_of_128_keys)
     int64_t per_batch = (LOCKS_PER_BATCH + KEYS_PER_SCRIPT - 1) / KEYS_PER_SCRIPT;
     ck_assert_int_le(world_calls(0, "evalsha"), LOCKS / LOCKS_PER_BATCH * per_batch);
     ck_assert_uint_eq(counters->lost, 0);
-    ck_assert_int_lt(took_us, 5 * US_PER_S); /* < 200 ms when the machine has nothing else to do */
+    ck_assert_int_lt(took_us, 5 * US_PER_S); /* < 200 ms on an idle machine */
     printf("%d locks renewed on 5 nodes in %.1f ms\n", LOCKS, (double)took_us / 1000);
     for (size_t i = 0; i < ARRAY_COUNT(batches); i++) {
         world_release_all(batches[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys and tokens as the nodes see them, and where the tokens' bytes come from. */
+ * Keys and tokens on the nodes, and the source of the tokens' bytes. */
 #include "test_redlock_world.h"
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the system's source of randomness does next; each call takes one. */
+/* The next results of the system's source of randomness; each call takes one. */
 enum source { SOURCE_WELL, SOURCE_INTERRUPTED, SOURCE_ONE_BYTE, SOURCE_BROKEN };
 
 static enum source sources[8];
@@ -75,7 +75,7 @@ START_TEST(K1_interrupted_and_short_reads_are_read_on)
     run_until(b != NULL);
     (void)snprintf(token, sizeof token, "%s", cli(0, "GET", "claimd:job:1"));
     ck_assert_uint_eq(strlen(token), REDLOCK_TOKEN_LEN);
-    ck_assert_ptr_null(strstr(token, "AAAAAAAA")); /* bytes that nobody drew */
+    ck_assert_ptr_null(strstr(token, "AAAAAAAA")); /* bytes that were not drawn */
     redlock_batch_release(b, 0);
 }
 END_TEST
@@ -107,7 +107,7 @@ START_TEST(K3_a_key_is_a_plain_string_under_the_callers_bytes)
     for (size_t i = 0; i < 3; i++) {
         ck_assert_str_eq(cli(i, "KEYS", "claimd:job:[^ct]*"), "claimd:job:1");
         ck_assert_str_eq(cli(i, "TYPE", "claimd:job:1"), "string");
-        ck_assert_str_eq(cli(i, "STRLEN", "claimd:job:1"), "27"); /* and nothing but the token */
+        ck_assert_str_eq(cli(i, "STRLEN", "claimd:job:1"), "27"); /* only the token */
     }
     redlock_batch_release(b, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clients with a label (lock.K3) alone, beside those without one and beside other programs. */
+ * Clients with a label (lock.K3): alone, beside clients without one, and beside other programs. */
 #include "test_redlock_waiters.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #define LONG_LABEL "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ROUNDS 20
 
-/* Others' waiters, who came first. */
+/* An earlier waiter of another client. */
 #define EARLY "AAAAAAAAAAAA~00000000012345"
 
 static struct waiter waiters[4];
@@ -56,7 +56,7 @@ START_TEST(K3_the_value_of_a_key_is_the_token_and_the_label)
     char label[REDLOCK_LABEL_LEN_MAX + 1];
     (void)snprintf(label, sizeof label, "%s", labels[_i]);
     start_labelled(3, label);
-    memset(label, '-', sizeof label); /* it was copied */
+    memset(label, '-', sizeof label); /* the option was copied */
     struct redlock_batch *b = given_lock_everywhere();
     ck_assert_uint_eq(nodes_labelled(labels[_i]), 3);
     ck_assert_mem_eq(cli(0, "GET", JOB), redlock_async_prefix(world.lock), REDLOCK_PREFIX_LEN);
@@ -190,7 +190,7 @@ START_TEST(L2_clients_hand_over_to_each_other_whatever_their_labels)
         world_release_all(waiters[i].batch);
     }
     run_until(world_nodes_with(JOB) == 0);
-    for (size_t i = 0; i < 3; i++) { /* none took another for a client that knows no line */
+    for (size_t i = 0; i < 3; i++) { /* none mistook another for a client without a line */
         ck_assert_int_eq(number(i, "EXISTS", "redlock:foreign:" JOB), 0);
     }
     close_others();
@@ -302,12 +302,12 @@ START_TEST(L5_votes_are_yielded_to_a_labelled_waiter)
         (void)cli(i, "SET", "redlock:any", "1", "PX", "60000");
         if (i < 2) {
             (void)cli(i, "SET", JOB, values[_i], "PX", "60000");
-        } else { /* in line, but not first: the offer comes by the yield */
+        } else { /* in line, but not first: the offer comes from the yield */
             (void)cli(i, "ZADD", LINE, "9007199254740991", values[_i]);
         }
     }
     ck_assert_int_eq(waiter_start(mine, &waiters[0], 1, 1, FOR_EVER, 0), 0);
-    for (size_t i = 2; i < 4; i++) { /* an offer takes him out of the line */
+    for (size_t i = 2; i < 4; i++) { /* an offer removes it from the line */
         run_until(strcmp(cli(i, "ZRANK", LINE, values[_i]), "") == 0);
     }
     ck_assert_int_eq(waiters[0].order, 0);
@@ -315,7 +315,7 @@ START_TEST(L5_votes_are_yielded_to_a_labelled_waiter)
 }
 END_TEST
 
-/* ---- values of other programs, some of them written as if by an enemy ---- */
+/* ---- values of other programs, some of them hostile ---- */
 
 static const char *const foreign_values[] = {
     "",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waiters in line (lock.L1–L9), with what the nodes' lines may look like planted by hand. */
+ * Waiters in line (lock.L1–L9), with nodes whose lines are planted by hand. */
 #include "base/rand.h"
 #include "test_redlock_waiters.h"
 
@@ -16,7 +16,7 @@
 #define IDLE 100000
 #define wakeups() redlock_async_counters(world.lock)->wakeups
 
-/* Others' waiters: an early and a late score, and clients that are not known here. */
+/* Waiters of other clients: with an early and a late score, unknown to us. */
 #define EARLY "AAAAAAAAAAAA~00000000012345"
 #define LATE "BBBBBBBBBBBB~U0000000012345"
 
@@ -51,7 +51,7 @@ START_TEST(L2_a_release_hands_the_key_over_so_nobody_comes_between)
     struct redlock_async *other = NULL;
     struct redlock_batch *held = given_waiter(3, &other, &waiters[0]);
     world_release_all(held);
-    (void)world_acquire(other, 1, 1); /* on the same connections, right behind the release */
+    (void)world_acquire(other, 1, 1); /* over the same connections, directly after the release */
     ck_assert_uint_eq(redlock_async_counters(other)->results[REDLOCK_HELD], 1);
     run_until(waiters[0].order != 0);
     ck_assert_int_eq(waiters[0].result, REDLOCK_OK);
@@ -124,7 +124,7 @@ END_TEST
 START_TEST(L7_twenty_dead_clients_cost_less_than_their_sessions)
 {
     struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
-    for (size_t i = 0; i < 20; i++) { /* each is offered the key in its turn, and never asks */
+    for (size_t i = 0; i < 20; i++) { /* each is offered the key in turn, and never asks */
         char token[] = EARLY;
         char score[8];
         token[0] = (char)('A' + i);
@@ -134,7 +134,7 @@ START_TEST(L7_twenty_dead_clients_cost_less_than_their_sessions)
     int64_t took_us = release_and_win(held, &waiters[0]);
     (void)printf("past 20 dead clients in %lld ms, %d tries\n", (long long)took_us / US_PER_MS,
                  waiters[0].tries);
-    ck_assert_int_lt(took_us, 30 * US_PER_S); /* half of the sessions that they have here */
+    ck_assert_int_lt(took_us, 30 * US_PER_S); /* half of the time that their sessions last here */
     world_release_all(waiters[0].batch);
     close_others();
 }
@@ -146,11 +146,11 @@ START_TEST(L5_votes_go_to_the_lowest_score)
     (void)cli(0, "SET", JOB, EARLY, "PX", "60000");
     (void)cli(1, "SET", JOB, EARLY, "PX", "60000");
     plant_waiter(EARLY, "1", true);
-    for (size_t i = 2; i < 4; i++) { /* in line, but not first: the offer comes by the yield */
+    for (size_t i = 2; i < 4; i++) { /* in line, but not first: the offer comes from the yield */
         (void)cli(i, "ZADD", LINE, "9007199254740991", EARLY);
     }
     ck_assert_int_eq(waiter_start(world.lock, &waiters[0], 1, 1, FOR_EVER, 0), 0);
-    for (size_t i = 2; i < 4; i++) { /* an offer takes him out of the line */
+    for (size_t i = 2; i < 4; i++) { /* an offer removes it from the line */
         run_until(strcmp(cli(i, "ZRANK", LINE, EARLY), "") == 0);
     }
     ck_assert_int_eq(waiters[0].order, 0);
@@ -206,7 +206,7 @@ START_TEST(L6_one_session_is_enough_for_all_waiters_of_a_client)
         long ran = world_calls(n, "evalsha") - before[n];
         (void)printf("%d waiters, %s, 4 s: node %zu ran %ld scripts\n", WAITERS,
                      is_one_key ? "one key" : "a key each", n, ran);
-        ck_assert_int_lt(ran, 12); /* refreshes, and the holder's rounds */
+        ck_assert_int_lt(ran, 12); /* only refreshes and the holder's rounds */
     }
     ck_assert_uint_eq(waiters_told(waiters, WAITERS), 0);
     world_release_all(held);
@@ -222,7 +222,7 @@ END_TEST
 START_TEST(L7_what_no_message_told_is_found)
 {
     struct redlock_batch *held = given_waiter(3, NULL, &waiters[0]);
-    for (size_t i = 0; i < 3; i++) { /* what the release script publishes is refused */
+    for (size_t i = 0; i < 3; i++) { /* refuses the PUBLISH of the release script */
         ck_assert_str_eq(cli(i, "ACL", "SETUSER", "default", "-publish"), "OK");
     }
     (void)release_and_win(held, &waiters[0]);
@@ -302,7 +302,7 @@ START_TEST(L6_waiting_leaves_no_connection_and_no_place_behind)
     start_world(2);
     struct redlock_async *other = another_client();
     struct redlock_batch *held = world_acquire(other, 1, 1);
-    ck_assert_str_eq(cli(0, "EXISTS", ANY), "0"); /* nobody waits: releases look at no line */
+    ck_assert_str_eq(cli(0, "EXISTS", ANY), "0"); /* without waiters, releases read no lines */
     start_waiting(world.lock, &waiters[0]);
     run_until(strcmp(cli(0, "CLIENT", "LIST", "TYPE", "pubsub"), "") != 0);
     redlock_wait_cancel(waiters[0].wait);
@@ -345,12 +345,12 @@ START_TEST(L2_a_release_is_heard_of_within_a_few_round_trips)
     (void)printf("release to WON, %d nodes, us: p50 %lld, p90 %lld, p99 %lld; a round: %lld\n", _i,
                  (long long)took_us[ROUNDS / 2], (long long)took_us[ROUNDS * 90 / 100],
                  (long long)took_us[ROUNDS * 99 / 100], (long long)acquire_us);
-    ck_assert_int_lt(took_us[0], 20 * acquire_us); /* each the fastest of this run */
+    ck_assert_int_lt(took_us[0], 20 * acquire_us); /* compares the fastest ones of this run */
     close_others();
 }
 END_TEST
 
-/* CPU time of this process, for handing job 1 over `HANDOVERS` times. */
+/* Returns the CPU time of this process for handing over job 1 `HANDOVERS` times. */
 static int64_t handovers_us(struct redlock_async *other)
 {
     struct timespec began;
@@ -411,7 +411,7 @@ START_TEST(L2_clients_that_want_one_key_get_the_same_share)
     (void)printf("%d clients, 200 grants: %d %d %d %d\n", CLIENTS, wins[0], wins[1], wins[2],
                  wins[3]);
     for (size_t i = 0; i < CLIENTS; i++) {
-        ck_assert_int_ge(wins[i], 15); /* of 50: a busy machine's silent nodes cost turns */
+        ck_assert_int_ge(wins[i], 15); /* of 50: silent nodes on a busy machine cost turns */
         redlock_wait_cancel(waiters[i].wait);
     }
     run_until(waiters_told(waiters, CLIENTS) == CLIENTS);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines beside clients that know none, without the rights for one, and for several keys (lock.L4,
- * L8, L9). */
+ * Lines beside clients without a line, with clients that lack the rights for one, and with several
+ * keys (lock.L4, L8, L9). */
 #include "test_redlock_waiters.h"
 
-#define EARLY "AAAAAAAAAAAA~00000000012345" /* another's waiter, who came first */
+#define EARLY "AAAAAAAAAAAA~00000000012345" /* an earlier waiter of another client */
 
 static struct waiter waiters[3];
 
-/* ---- clients that know no line ---- */
+/* ---- clients without a line ---- */
 
 START_TEST(L8_a_foreign_clients_release_is_found_by_asking)
 {
@@ -56,11 +56,11 @@ START_TEST(L8_after_its_turns_the_line_leaves_a_gap)
     }
     world_release_all(waiters[0].batch);
     run_until(waiters[1].order != 0);
-    world_release_all(waiters[1].batch); /* its round was told of the end of the turns */
-    struct redlock_batch *between = world_acquire(other, 1, 1); /* right behind the release */
+    world_release_all(waiters[1].batch); /* its round learned that the turns have ended */
+    struct redlock_batch *between = world_acquire(other, 1, 1); /* directly after the release */
     ck_assert_int_eq(redlock_batch_result(between, 0), REDLOCK_OK);
     world_release_all(between);
-    run_until(waiters[2].order != 0); /* and comes back */
+    run_until(waiters[2].order != 0); /* returns to the line */
     ck_assert_int_eq(waiters[2].result, REDLOCK_OK);
     world_release_all(waiters[2].batch);
     close_others();
@@ -104,7 +104,7 @@ START_TEST(L9_who_may_not_stand_in_line_polls)
 }
 END_TEST
 
-/* Its first release is refused where somebody waits, and sent again as a plain one. */
+/* Its first release is refused because there is a waiter, and sent again as a plain one. */
 START_TEST(L9_a_holder_that_may_not_hand_over_releases_while_others_stand_in_line)
 {
     static const char *const missing[] = {"-exists", "-zadd", "-zrem", "-zrange", "-zrank", NULL};
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(L9_a_client_without_lines_runs_none_of_their_commands)
 {
     static const char *const commands[] = {"zadd", "zrem", "zrange", "exists", "publish", NULL};
-    world_start(3, NULL); /* as claimd's daemons have it */
+    world_start(3, NULL); /* the settings of claimd's daemons */
     world_open_voting();
     world_release_all(world_acquire(world.lock, 1, 3));
     world_flush(world.lock);
@@ -139,7 +139,7 @@ START_TEST(L9_a_client_without_lines_runs_none_of_their_commands)
         ck_assert_int_eq(world_calls(0, *command), 0);
     }
     (void)cli(0, "DEL", "claimd:job:canary", "claimd:job:ttl_max");
-    ck_assert_str_eq(cli(0, "KEYS", "*"), ""); /* these alone */
+    ck_assert_str_eq(cli(0, "KEYS", "*"), ""); /* no other keys */
 }
 END_TEST
 
@@ -171,10 +171,10 @@ START_TEST(C5_the_rights_that_are_named_are_enough_to_stand_in_line)
     struct redlock_batch *held = world_acquire(other, 1, 1);
     start_waiting(world.lock, &waiters[0]);
     (void)release_and_win(held, &waiters[0]);
-    (void)cli(0, "SET", "claimd:job:2", EARLY, "PX", "2000"); /* votes are given up */
+    (void)cli(0, "SET", "claimd:job:2", EARLY, "PX", "2000"); /* votes are yielded */
     (void)cli(1, "SET", "claimd:job:2", EARLY, "PX", "2000");
     ck_assert_int_eq(waiter_start(world.lock, &waiters[1], 2, 1, FOR_EVER, 0), 0);
-    run_until(waiters[1].order != 0); /* with refreshes meanwhile */
+    run_until(waiters[1].order != 0); /* with refreshes in the meantime */
     ck_assert_int_eq(waiters[1].result, REDLOCK_OK);
     for (size_t i = 0; i < 4; i++) {
         ck_assert_str_eq(cli(i, "ACL", "LOG"), "");
@@ -198,7 +198,7 @@ START_TEST(L4_several_keys_are_held_one_by_one_and_won_together)
     ck_assert_uint_eq(world_nodes_with("claimd:job:3"), 0); /* one after the other */
     world_release_all(first);
     run_until(in_line("redlock:line:claimd:job:2") == 1);
-    ck_assert_uint_eq(world_nodes_with(JOB), 3); /* it is held meanwhile */
+    ck_assert_uint_eq(world_nodes_with(JOB), 3); /* it is held in the meantime */
     ck_assert_int_eq(waiters[0].order, 0);
     world_release_all(second);
     run_until(waiters[0].order != 0);

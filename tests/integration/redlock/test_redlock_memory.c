@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nothing is allocated on the way of a lock that is won and given back, once the first ones have
- * been: every allocation of this program, its libraries' included, is counted. */
+ * Acquiring and releasing a lock allocates no memory after the first few locks: every allocation of
+ * this program, including its libraries, is counted. */
 #include "redlock/redlock.h"
 #include "test_redlock_world.h"
 
@@ -9,11 +9,11 @@
 
 #define WARM_UP 200
 #define PAIRS 1000
-#define ROUNDS_MAX 20 /* a node that answers late now and then needs room that stays */
+#define ROUNDS_MAX 20 /* a late answer sometimes needs space, which is then kept */
 
-static size_t allocations = 1; /* of all threads, by atomic additions */
+static size_t allocations = 1; /* by all threads, added atomically */
 
-/* Sanitizers bring their own malloc, and blocks are not recycled under them. */
+/* Sanitizers bring their own malloc, and blocks are not reused under them. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 void *__libc_malloc(size_t size);
@@ -65,7 +65,8 @@ static void on_released(void *ctx, const struct redlock_released *released)
     *(unsigned *)ctx = released->deleted;
 }
 
-/* One lock alone, from its first byte to its last reply. Assertions allocate: true = all well. */
+/* Takes one single lock, from its first byte to its last reply. Returns success instead of
+ * asserting, since assertions allocate. */
 static bool lock_and_unlock_async(void *unused)
 {
     static const struct redlock_async_key key = {.bytes = "claimd:job:1", .len = 12};
@@ -90,9 +91,9 @@ static bool lock_and_unlock_async(void *unused)
     return deleted == world.count;
 }
 
-static int done; /* pairs */
+static int done; /* number of pairs */
 
-/* Until a round of them allocates nothing: true. */
+/* Repeats rounds of pairs until one allocates nothing; returns true then. */
 static bool do_often(bool (*pair)(void *ctx), void *ctx)
 {
     size_t before = 0;
@@ -125,7 +126,8 @@ static bool lock_and_unlock(void *client)
     struct redlock_lock *lock = NULL;
     struct redlock_report report = {0};
     return redlock_try(client, "claimd:job:1", &lock) == REDLOCK_OK &&
-           redlock_unlock(lock, &report) == REDLOCK_OK; /* else a slow node's would pile up */
+           /* The report waits, or a slow node's releases would pile up. */
+           redlock_unlock(lock, &report) == REDLOCK_OK;
 }
 
 START_TEST(the_blocking_client_allocates_nothing_either)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lock nodes whose names move from address to address, as those of containers do (lock.C7, N7). */
+ * Lock nodes whose names move to other addresses, as those of containers do (lock.C7, N7). */
 #include "test_redlock_world.h"
 
 #include <arpa/inet.h>
@@ -11,13 +11,13 @@
 
 #define NODES 3
 
-/* ---- the name server of this program: these two are linked in place of the C library's ---- */
+/* ---- the resolver of this program: linked in place of the C library's functions ---- */
 
 int look_up(const char *name, const char *service, const struct addrinfo *hints,
             struct addrinfo **ret_list) __asm__("getaddrinfo");
 void forget(struct addrinfo *list) __asm__("freeaddrinfo");
 
-/* n0.example has the address 127.0.0.<to[0] + 1> */
+/* n0.example has the address 127.0.0.<to[0] + 1>. */
 static struct {
     pthread_mutex_t mutex;
     int to[NODES];
@@ -74,7 +74,7 @@ static const char *run_id_of(size_t node)
     return info.run_id;
 }
 
-/* Three servers on three addresses, each under its name. */
+/* Starts three servers at three addresses, each with its name. */
 static void given_names(void)
 {
     static char urls[NODES][64];
@@ -93,7 +93,7 @@ static void given_names(void)
         world.nodes[i].url = urls[i];
     }
     world.options.ttl_us = US_PER_S;
-    world.options.ttl_max_us = US_PER_S; /* whoever moved has no vote for so long */
+    world.options.ttl_max_us = US_PER_S; /* how long a moved node has no vote */
     world.options.node_timeout_us = 100 * US_PER_MS;
     world_open_voting();
     for (size_t i = 0; i < NODES; i++) {
@@ -129,7 +129,7 @@ START_TEST(C7_nodes_that_swap_their_addresses_all_vote_again)
 }
 END_TEST
 
-/* Of the two names that lead to one server for a while, the one that was told last is right. */
+/* If two names lead to the same server for a while, the one that was resolved last is right. */
 START_TEST(N7_a_name_that_still_leads_to_anothers_server_is_looked_up_again)
 {
     given_names();

@@ -15,7 +15,7 @@
 #define LIMIT_US (120 * US_PER_S)
 #define NODES_MAX 12
 
-/* ---- the name server of this program: these two are linked in place of the C library's ---- */
+/* ---- the resolver of this program: linked in place of the C library's functions ---- */
 
 int look_up(const char *name, const char *service, const struct addrinfo *hints,
             struct addrinfo **ret_list) __asm__("getaddrinfo");
@@ -25,9 +25,9 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool hangs;
-    int failure;  /* EAI_…; 0 = the answer is this host */
-    in_addr_t to; /* of this host: 127.0.0.1 or another of its addresses */
-    size_t asked; /* for names */
+    int failure;  /* EAI_…; 0 = resolves to this host */
+    in_addr_t to; /* address of this host: 127.0.0.1 or another one */
+    size_t asked; /* number of lookups */
     size_t answered;
 } names = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -115,7 +115,7 @@ struct seen {
     size_t ups;
     size_t downs;
     char why[ERR_TEXT_MAX];
-    char run_id[41]; /* of the last server */
+    char run_id[41]; /* of the server of the last connection */
 };
 static struct seen seen;
 
@@ -178,13 +178,13 @@ static void close_all(void)
     }
     uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left open */
 }
 
 static void teardown(void)
 {
     name_server(false, EAI_AGAIN);
-    ck_assert(WAIT_UNTIL(are_all_answered(), LIMIT_US)); /* their memory is the sanitizer's */
+    ck_assert(WAIT_UNTIL(are_all_answered(), LIMIT_US)); /* or the sanitizer reports their memory */
     redis_server_stop(&server);
 }
 
@@ -200,7 +200,7 @@ static void open_node(const char *host)
     ck_assert_int_eq(redis_node_open(&o, &nodes[node_count++], NULL), STATUS_OK);
 }
 
-/* More of them than libuv's pool has threads. */
+/* More of them than libuv's thread pool has threads. */
 START_TEST(C7_names_that_hang_keep_no_other_name_from_its_answer)
 {
     name_server(true, 0);
@@ -234,7 +234,7 @@ START_TEST(C7_one_lookup_per_node_is_under_way_however_often_it_is_tried)
 {
     name_server(true, 0);
     open_node("hangs.example");
-    open_node("127.0.0.1"); /* needs no answer */
+    open_node("127.0.0.1"); /* needs no lookup */
     run_until(seen.downs == 1 && seen.ups == 1);
     int64_t end_us = clock_boot_us() + 800 * US_PER_MS;
     run_until(clock_boot_us() >= end_us);
@@ -295,7 +295,7 @@ static void name_moves_to(const char *address)
     (void)pthread_mutex_unlock(&names.mutex);
 }
 
-/* The name's connection is up at the first of two servers; yields the second one's run_id. */
+/* The name's connection is up at the first of two servers; returns the run_id of the second. */
 static void given_two_servers(struct redis_server *ret_other, char ret_run_id[41])
 {
     start_server("127.0.0.2", ret_other);
@@ -320,7 +320,7 @@ START_TEST(C7_a_name_that_moved_is_not_connected_to_where_it_was)
     char run_id[41];
     given_two_servers(&other, run_id);
     name_moves_to("127.0.0.2");
-    restart_first(); /* who has the old address answers there */
+    restart_first(); /* the server at the old address answers there */
     run_until(seen.ups == 3);
     ck_assert_str_eq(seen.run_id, run_id);
     close_all();
@@ -358,7 +358,7 @@ START_TEST(C7_an_answer_that_comes_late_ends_a_connection_to_where_the_name_was)
     name_server(true, 0);
     name_moves_to("127.0.0.2");
     restart_first();
-    run_until(seen.ups == 3); /* nothing better is known */
+    run_until(seen.ups == 3); /* no better address is known */
     ck_assert_str_ne(seen.run_id, run_id);
     name_server(false, 0);
     run_until(seen.ups == 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Servers that compare and set, and compare and delete, by commands of their own (lock.C9), alone
- * and beside those that need scripts for it. */
+ * Servers with native commands for compare-and-set and compare-and-delete (lock.C9), alone and
+ * beside servers that need scripts for it. */
 #include "support/stub_server.h"
 #include "test_redlock_world.h"
 
@@ -10,7 +10,7 @@
 
 #define KEY "claimd:job:1"
 
-#define OF_CONNECTION 2 /* EVALSHA: the canary and T_max (lock.N9, N10) */
+#define OF_CONNECTION 2 /* EVALSHA per connection: the canary and T_max (lock.N9, N10) */
 
 static const struct stub_options valkey_9 = {
     .server = "valkey", .version = "9.0.0", .has_ifeq = true, .has_delifeq = true};
@@ -37,7 +37,7 @@ static void given_stubs(const struct stub_options *options, size_t count)
     }
 }
 
-/* A round comes every 2 s, and a node that a busy machine holds up has 0.6 s to answer it. */
+/* A round starts every 2 s, and a node on a busy machine has 0.6 s to answer. */
 static void given_a_short_lease(void)
 {
     world.options.ttl_us = 6 * US_PER_S;
@@ -45,14 +45,14 @@ static void given_a_short_lease(void)
     world.options.node_timeout_us = world.options.ttl_us / 10;
 }
 
-#define ASKED 1 /* by the handshake: whether we may */
+#define ASKED 1 /* by the handshake, to check the rights */
 
 static long calls(size_t node, const char *command)
 {
     return strtol(cli(node, "STUB", "CALLS", command), NULL, 10);
 }
 
-/* Every node has given its copy. */
+/* Returns a lock of which every node has given its copy. */
 static struct redlock_batch *given_a_lock(void)
 {
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
@@ -123,7 +123,7 @@ START_TEST(C9_E1_extending_creates_nothing_and_overwrites_nobody)
     ck_assert_str_eq(cli(0, "GET", KEY), "somebody");
     ck_assert_int_eq(redlock_batch_vote(b, 0, 0), REDLOCK_VOTE_NONE);
     ck_assert_str_eq(cli(2, "SET", KEY, "somebody"), "OK");
-    run_until(world.states[REDLOCK_STATE_LOST] == 1); /* E3: by three that say so */
+    run_until(world.states[REDLOCK_STATE_LOST] == 1); /* E3: three nodes report it */
     ck_assert_int_lt(world.lost_at_us, redlock_batch_deadline_us(b, 0));
     redlock_batch_release(b, 0);
 }
@@ -174,7 +174,8 @@ START_TEST(C9_R3_a_native_release_that_failed_is_tried_again)
     ck_assert_str_eq(cli(0, "STUB", "FAIL", "DELIFEQ", "BUSY wait", "2"), "OK");
     world_release_all(b);
     const struct redlock_counters *c = redlock_async_counters(world.lock);
-    run_until(c->release_deleted == 3); /* each once, though the third went at the first try */
+    /* Each once, although the third succeeded at the first attempt. */
+    run_until(c->release_deleted == 3);
     ck_assert_uint_eq(world_nodes_with(KEY) + world_nodes_with("claimd:job:3"), 0);
     ck_assert_uint_eq(c->release_missing + c->stolen, 0);
 }
@@ -191,7 +192,7 @@ START_TEST(C9_K3_a_label_is_compared_with_the_token)
     (void)snprintf(value, sizeof value, "%s", cli(0, "GET", KEY));
     ck_assert_str_eq(value + REDLOCK_TOKEN_LEN, "|a label");
     value[REDLOCK_TOKEN_LEN] = '\0';
-    ck_assert_str_eq(cli(0, "SET", KEY, value), "OK"); /* another's */
+    ck_assert_str_eq(cli(0, "SET", KEY, value), "OK"); /* another client's */
     run_until(redlock_async_counters(world.lock)->extended >= 1);
     run_until(redlock_async_counters(world.lock)->stolen == 1);
     ck_assert_int_eq(redlock_batch_state(b, 0), REDLOCK_STATE_HELD);
@@ -208,7 +209,8 @@ START_TEST(C9_nodes_of_all_kinds_lock_together)
     given_a_short_lease();
     add_stub(&valkey_9);
     add_stub(&redis_84);
-    add_stub(&valkey_81); /* extends natively; has no compare-and-delete, and no scripts here */
+    /* Extends natively; without compare-and-delete, and without scripts here. */
+    add_stub(&valkey_81);
     world_open_voting();
     struct redlock_batch *b = given_a_lock();
     int64_t first_us = redlock_batch_deadline_us(b, 0);

@@ -89,7 +89,7 @@ START_TEST(N2_a_lease_whose_votes_a_restarted_node_forgot_is_in_doubt_at_once)
     run_until(world.states[REDLOCK_STATE_SUSPECT] == 1);
     int64_t first_round_us = deadline_us - world.options.ttl_us * 7 / 10; /* T/3 − 10 % */
     ck_assert_int_lt(clock_boot_us(), first_round_us);
-    /* The others are asked at once, not at T/3. */
+    /* The other nodes are asked at once, not at T/3. */
     run_until(world_extends_by_set(1) ? world_calls(1, "set") >= 2
                                       : world_calls(1, "evalsha") >= 1);
     ck_assert_int_lt(clock_boot_us(), first_round_us);
@@ -109,7 +109,7 @@ START_TEST(N2_a_lease_that_keeps_its_quorum_without_the_restarted_node_is_not_in
     run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     world_run_for(100 * US_PER_MS);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 0);
-    restart(1); /* only one of three is left: the next round finds that out (E3) */
+    restart(1); /* only one of three is left, which the next round finds (E3) */
     run_until(world.states[REDLOCK_STATE_SUSPECT] == 1);
     run_until(world.states[REDLOCK_STATE_LOST] == 1);
     ck_assert_int_lt(world.lost_at_us, redlock_batch_deadline_us(b, 0));
@@ -128,11 +128,11 @@ START_TEST(N2_a_vote_of_a_restarted_node_wins_no_acquisition_that_is_under_way)
     world_signal(1, 2, SIGSTOP);
     world_acquire_start(world.lock, 1, 1);
     run_until(strcmp(cli(0, "EXISTS", "claimd:job:1"), "1") == 0);
-    world_run_for(50 * US_PER_MS); /* its vote is here */
+    world_run_for(50 * US_PER_MS); /* its vote has arrived */
     restart(0);
     run_until(world_events_of(REDLOCK_EVENT_QUARANTINED) == 1);
     ck_assert_ptr_null(world_acquired());
-    world_signal(1, 2, SIGCONT); /* one gives the key, one refuses it */
+    world_signal(1, 2, SIGCONT); /* one grants the key, one refuses it */
     run_until(world_acquired() != NULL);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_OK], 0);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_SPLIT], 1);
@@ -185,7 +185,7 @@ START_TEST(N3_N5_unsafe_nodes_may_be_allowed)
 }
 END_TEST
 
-/* Nothing is asked of the nodes meanwhile: they are looked at. */
+/* No lock is requested in the meantime: the nodes are checked anyway. */
 static void expect_refusal_until_mended(const char *what, const char *const *mend)
 {
     run_until(world_events_of(REDLOCK_EVENT_REFUSED) == 1);
@@ -193,7 +193,7 @@ static void expect_refusal_until_mended(const char *what, const char *const *men
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
     struct redlock_node_info info = {0};
     redlock_async_node(world.lock, 0, &info);
-    ck_assert_int_gt(info.quarantine_ms, 0); /* it may have forgotten locks */
+    ck_assert_int_gt(info.quarantine_ms, 0); /* it may have lost locks */
     (void)world_cli(0, mend);
     run_until(redlock_async_voting(world.lock) == 3);
 }
@@ -274,7 +274,8 @@ START_TEST(C8_a_node_that_goes_on_refusing_is_asked_less_and_less_often)
         world_run_for(50 * US_PER_MS);
     }
     ck_assert_uint_ge(world_events_of(REDLOCK_EVENT_REFUSED), 2);
-    ck_assert_uint_le(world_events_of(REDLOCK_EVENT_REFUSED), 4); /* after 0, 1, 3, 7 s */
+    /* Attempts after 0, 1, 3 and 7 s. */
+    ck_assert_uint_le(world_events_of(REDLOCK_EVENT_REFUSED), 4);
 }
 END_TEST
 
@@ -309,7 +310,7 @@ START_TEST(C1_one_connection_per_node)
     for (const char *p = list; (p = strchr(p, '\n')) != NULL; p++) {
         lines++;
     }
-    ck_assert_uint_eq(lines, 2); /* ours, and the one that asks */
+    ck_assert_uint_eq(lines, 2); /* ours, and that of redis-cli */
     redlock_batch_release(b, 0);
 }
 END_TEST
@@ -335,7 +336,7 @@ START_TEST(C5_the_rights_of_the_least_privileged_user_are_enough)
 }
 END_TEST
 
-/* Without the right to CLIENT KILL. */
+/* The user lacks the right to CLIENT KILL. */
 START_TEST(R1_where_nothing_is_killed_a_release_after_a_reconnect_is_sent_once_more)
 {
     char token[64];
@@ -351,9 +352,10 @@ START_TEST(R1_where_nothing_is_killed_a_release_after_a_reconnect_is_sent_once_m
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     ck_assert_uint_eq(world_nodes_with("claimd:job:1"), 0);
-    (void)cli(0, "SET", "claimd:job:1", token); /* what lay in the server's buffers lands now */
+    /* The server now runs what was still in its buffers. */
+    (void)cli(0, "SET", "claimd:job:1", token);
     run_until(world_nodes_with("claimd:job:1") == 0);
-    ck_assert_int_eq(world_calls(0, "evalsha"), 2 + 2); /* the first are of a reconnect */
+    ck_assert_int_eq(world_calls(0, "evalsha"), 2 + 2); /* the first two belong to a reconnect */
     ck_assert_int_eq(world_calls(1, "evalsha"), 1);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->release_deleted, 3);
     ck_assert_uint_eq(redlock_async_counters(world.lock)->release_unknown, 0);
@@ -371,7 +373,7 @@ START_TEST(R1_where_it_was_killed_a_release_after_a_reconnect_is_sent_once)
     redlock_batch_release(b, 0);
     world_flush(world.lock);
     world_run_for(3 * world.options.node_timeout_us);
-    ck_assert_int_eq(world_calls(0, "evalsha"), 2 + 1); /* the first are of a reconnect */
+    ck_assert_int_eq(world_calls(0, "evalsha"), 2 + 1); /* the first two belong to a reconnect */
 }
 END_TEST
 

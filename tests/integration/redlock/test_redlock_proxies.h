@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The world of the lock's tests with a bad network in front of each master. */
+ * The world of the lock's tests, with a proxy that simulates a bad network in front of each
+ * master. */
 #ifndef CLAIMD_TESTS_TEST_REDLOCK_PROXIES_H
 #define CLAIMD_TESTS_TEST_REDLOCK_PROXIES_H
 
@@ -9,16 +10,16 @@
 
 #define PROXIES_TIMEOUT_US (200 * US_PER_MS) /* τ */
 
-/* world_start(), and the client's nodes are proxies; τ = PROXIES_TIMEOUT_US. */
+/* Calls world_start() with proxies as the client's nodes; τ = PROXIES_TIMEOUT_US. */
 void proxies_start(size_t count);
-void proxies_stop(void); /* every test's last words */
+void proxies_stop(void); /* must be the last call of every test */
 struct fault_proxy *proxy(size_t node);
 
-/* The same fault for nodes first … first + count − 1; NULL = none. */
+/* Sets the same fault for nodes first … first + count − 1; NULL = none. */
 void proxies_fault(size_t first, size_t count, const struct fault *fault);
 void proxies_delay(size_t first, size_t count, int64_t to_server_us, int64_t to_client_us);
-void proxies_all_vote(void); /* waits */
+void proxies_all_vote(void); /* waits until all nodes vote */
 
-/* One key, one attempt, given back if it was won. */
+/* Makes one attempt for one key, and releases it if it was won. */
 enum redlock_result proxies_try(int key);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes that can't be lock nodes: redlock_open() says which one, and what to change. */
+ * Nodes that cannot be lock nodes: redlock_open() names the node, and what to change. */
 #include "redlock/redlock.h"
 #include "support/stub_server.h"
 #include "test_redlock_world.h"
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* The first is an ordinary node, the second is what the test is about. */
+/* The first node is valid; the second one is tested. */
 static struct redlock_node nodes[2];
 
 static void check_refused(const char *what)
@@ -34,7 +34,7 @@ static void check_refused(const char *what)
     ck_assert_int_lt(clock_boot_us() - start_us, 10 * US_PER_S);
     ck_assert_msg(strstr(report.message, what) != NULL, "%s", report.message);
     const char *path = nodes[1].url + strlen("unix:");
-    ck_assert_msg(strstr(report.message, path) != NULL, "%s", report.message); /* which node */
+    ck_assert_msg(strstr(report.message, path) != NULL, "%s", report.message); /* names the node */
 }
 
 static void given_nodes(const char *extra_of_the_second)
@@ -125,13 +125,14 @@ START_TEST(C8_opening_with_a_wrong_password_is_refused)
 {
     given_nodes("requirepass secret");
     check_refused("NOAUTH");
-    (void)cli(0, "CONFIG", "SET", "requirepass", "guess"); /* right there, wrong at the second */
+    /* Right at the first node, wrong at the second. */
+    (void)cli(0, "CONFIG", "SET", "requirepass", "guess");
     nodes[1].password = "guess";
     check_refused("wrong user or password");
 }
 END_TEST
 
-/* Says what a web server says to whoever is no browser. */
+/* Answers as a web server does to other clients than browsers. */
 static pid_t given_another_protocol(const char *path)
 {
     static const char reply[] = "HTTP/1.1 400 Bad Request\r\n\r\n";

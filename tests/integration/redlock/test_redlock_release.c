@@ -10,7 +10,7 @@ static void given_voting_nodes(void)
     world_open_voting();
 }
 
-/* Long enough for a few redis-cli, which stop the loop. */
+/* Long enough for a few calls of redis-cli, which stop the loop. */
 static void given_a_lease_that_ends(void)
 {
     world_start(3, NULL);
@@ -39,7 +39,7 @@ START_TEST(A11_what_was_released_before_does_not_block_the_next_attempt)
     given_voting_nodes();
     struct redlock_batch *b = world_acquire(world.lock, 1, 1);
     redlock_batch_release(b, 0);
-    b = world_acquire(world.lock, 1, 1); /* begun in the same turn of the loop */
+    b = world_acquire(world.lock, 1, 1); /* started in the same turn of the loop */
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     redlock_batch_release(b, 0);
 }
@@ -64,7 +64,7 @@ START_TEST(R6_a_release_counts_what_it_found)
     const struct redlock_counters *c = redlock_async_counters(world.lock);
     struct redlock_batch *b = world_acquire(world.lock, 1, 3);
     run_until(world_nodes_with("claimd:job:3") == 5);
-    world_run_for(20 * US_PER_MS); /* reads what the last nodes answered */
+    world_run_for(20 * US_PER_MS); /* reads the answers of the last nodes */
     (void)cli(0, "DEL", "claimd:job:1");
     (void)cli(1, "SET", "claimd:job:2", "somebody");
     world_release_all(b);
@@ -101,7 +101,7 @@ START_TEST(R4_a_release_is_repeated_until_every_node_has_it)
     run_until(redlock_async_voting(world.lock) == 4); /* it timed out */
     world_run_for(150 * US_PER_MS);
     world_signal(4, 1, SIGCONT);
-    run_until(world_nodes_with("claimd:job:1") == 0); /* long before the ttl of 10 s */
+    run_until(world_nodes_with("claimd:job:1") == 0); /* long before the ttl of 10 s is over */
     ck_assert_str_eq(cli(4, COUNT_LOCKS), "0");
     ck_assert_uint_eq(redlock_async_counters(world.lock)->release_unknown, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is given back in one turn of the loop: how it travels, who hears of it, and whom it
- * wakes. */
+ * Locks that are released in one turn of the loop: how the releases are sent, which callbacks run,
+ * and which waiters wake. */
 #include "test_redlock_world.h"
 
 #include <signal.h>
@@ -16,7 +16,7 @@ static void given_voting_nodes(size_t count)
     world_open_voting();
 }
 
-/* Waits until every node has given its copy, too. */
+/* Acquires a lock, and waits until every node has given its copy. */
 static struct redlock_batch *given_a_lock(int number)
 {
     char key[32];
@@ -86,7 +86,7 @@ START_TEST(A11_releases_leave_together_and_before_the_turns_new_attempts)
     for (int i = 0; i < BATCHES; i++) {
         batches[i] = world_acquire(world.lock, i, 1);
     }
-    for (int i = 0; i < BATCHES; i++) { /* each is taken again before the next is given back */
+    for (int i = 0; i < BATCHES; i++) { /* each is acquired again before the next is released */
         char name[32];
         int len = snprintf(name, sizeof name, "claimd:job:%d", i);
         const struct redlock_async_key key = {.bytes = name, .len = (size_t)len};
@@ -97,7 +97,8 @@ START_TEST(A11_releases_leave_together_and_before_the_turns_new_attempts)
     }
     run_until(won == BATCHES);
     world_flush(world.lock);
-    ck_assert_int_le(world_calls(0, "evalsha"), 1 + BATCHES / 2); /* mostly two: back, and again */
+    /* Mostly two batches: release, and acquire again. */
+    ck_assert_int_le(world_calls(0, "evalsha"), 1 + BATCHES / 2);
     ck_assert_str_eq(cli(0, COUNT_LOCKS), "0");
 }
 END_TEST
@@ -135,7 +136,8 @@ START_TEST(R5_many_keys_of_one_batch_leave_under_their_one_token)
         redlock_batch_release(small[i], 0);
     }
     world_flush(world.lock);
-    ck_assert_int_eq(world_calls(0, "evalsha"), 3); /* each large one, and the small ones */
+    /* One for each large batch, and one for the small ones. */
+    ck_assert_int_eq(world_calls(0, "evalsha"), 3);
     ck_assert_str_eq(cli(0, COUNT_LOCKS), "0");
 }
 END_TEST
@@ -148,7 +150,8 @@ START_TEST(R2_each_key_of_a_group_is_compared_with_its_own_token)
     for (int i = 0; i < 3; i++) {
         batches[i] = given_a_lock(i);
     }
-    (void)cli(0, "RENAME", "claimd:job:0", "claimd:job:2"); /* another of our tokens is another's */
+    /* Another one of our tokens counts as foreign. */
+    (void)cli(0, "RENAME", "claimd:job:0", "claimd:job:2");
     for (int i = 0; i < 3; i++) {
         redlock_batch_release(batches[i], 0);
     }
@@ -172,7 +175,7 @@ START_TEST(R6_the_owner_may_hear_how_each_release_went)
     redlock_batch_release_tell(b, 0, on_released, &heard[0]);
     redlock_batch_release_tell(other, 0, on_released, &heard[1]);
     redlock_batch_release_tell(third, 0, on_released, &heard[2]);
-    ck_assert_uint_eq(heard[0].calls, 0); /* never from inside */
+    ck_assert_uint_eq(heard[0].calls, 0); /* never called from within */
     run_until(heard[0].calls + heard[1].calls + heard[2].calls == 3);
     ck_assert_released(&heard[0], 3, 0, 0, 0);
     ck_assert_released(&heard[1], 1, 1, 1, 0);
@@ -195,7 +198,7 @@ START_TEST(R6_the_owner_hears_within_a_node_timeout_when_a_node_is_stuck)
     ck_assert_released(&heard, 2, 0, 0, 1);
     world_signal(2, 1, SIGCONT);
     run_until(world_nodes_with("claimd:job:1") == 0);
-    ck_assert_uint_eq(heard.calls, 1); /* once, though it went on */
+    ck_assert_uint_eq(heard.calls, 1); /* once, although the release continued */
 }
 END_TEST
 
@@ -232,7 +235,7 @@ START_TEST(R6_the_owner_hears_when_the_client_is_closed)
 }
 END_TEST
 
-/* A callback that takes the lock that it just gave back, on and on. */
+/* A callback that repeatedly acquires the lock that it has just released. */
 struct relay {
     size_t rounds;
     bool has_failed;
@@ -274,7 +277,7 @@ START_TEST(K2_a_lock_given_back_in_a_callback_can_be_taken_again_at_once)
 }
 END_TEST
 
-/* ---- waking ---- */
+/* ---- waking waiters ---- */
 
 static void given_wakeups(void)
 {
@@ -298,7 +301,7 @@ START_TEST(a_release_publishes_nothing_while_nobody_waits)
     given_wakeups();
     world_release_all(world_acquire(world.lock, 1, 3));
     world_flush(world.lock);
-    long before = published(); /* asking for rights (lock.L9), which may be counted or not */
+    long before = published(); /* checks of rights (lock.L9) may be counted or not */
     world_release_all(world_acquire(world.lock, 1, 3));
     world_flush(world.lock);
     ck_assert_int_eq(published(), before);

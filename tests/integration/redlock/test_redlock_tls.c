@@ -22,7 +22,7 @@ static struct redlock_async *lock;
 static struct redis_node *node;
 static struct redis_subscriber *sub;
 
-/* All tests share these files; `base_dir` is theirs. */
+/* All tests share these files, in `base_dir`. */
 static const struct cert certs[] = {
     {.stem = "ca", .is_ca = true},
     {.stem = "other-ca", .is_ca = true},
@@ -33,14 +33,14 @@ static const struct cert certs[] = {
 };
 
 struct seen {
-    size_t ups; /* and voting */
+    size_t ups; /* nodes that are up and voting */
     size_t downs;
     char why[REDLOCK_MESSAGE_SIZE];
     bool is_closed;
     enum redlock_result result;
     bool is_acquired;
     size_t replies;
-    size_t len; /* of the last reply */
+    size_t len; /* length of the last reply */
     size_t subscribed;
 };
 static struct seen seen;
@@ -89,11 +89,11 @@ static void teardown(void)
     redis_subscriber_close(sub);
     uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0); /* nothing was left open */
+    ck_assert_int_eq(uv_loop_close(&loop), 0); /* no handle is left open */
     redis_server_stop(&server);
 }
 
-/* Yields its port. `stem` NULL = a server without TLS. */
+/* Returns the server's port. `stem` NULL = a server without TLS. */
 static int given_a_server(const char *stem, bool wants_client)
 {
     char dir[SERVER_PATH_MAX + 32];
@@ -159,7 +159,7 @@ static void given_a_lock(const char *host, int port, const struct redlock_tls *t
     ck_assert_msg(open_lock("rediss", host, port, tls, &error) == 0, "%s", error.message);
 }
 
-/* Down, and `why` names the node and says `what`. */
+/* Expects the node to be down, and `why` to name the node and contain `what`. */
 static void expect_down(int port, const char *what)
 {
     char name[64];
@@ -203,7 +203,7 @@ END_TEST
 START_TEST(C5_the_systems_authorities_are_trusted_where_none_is_named)
 {
     int port = given_a_server("server", false);
-    ck_assert_int_eq(setenv("SSL_CERT_FILE", file("ca.crt"), 1), 0); /* as OpenSSL has it */
+    ck_assert_int_eq(setenv("SSL_CERT_FILE", file("ca.crt"), 1), 0); /* as OpenSSL reads it */
     given_a_lock("localhost", port, NULL);
     expect_a_lock_is_won();
 }
@@ -271,8 +271,8 @@ START_TEST(C5_an_expired_certificate_is_refused)
 }
 END_TEST
 
-/* Redis takes the first bytes of TLS for the beginning of a command: it complains, or it waits for
- * the rest. */
+/* Redis takes the first bytes of TLS for the beginning of a command: it complains, or waits for the
+ * rest. */
 START_TEST(C5_a_port_without_tls_is_refused_and_said_to_be_one)
 {
     int port = given_a_server(NULL, false);
@@ -297,7 +297,7 @@ static const struct {
     const char *want;
 } bad_files[] = {
     {"none.crt", NULL, NULL, "none.crt"},
-    {"server.key", NULL, NULL, "server.key"}, /* is none */
+    {"server.key", NULL, NULL, "server.key"}, /* not a certificate */
     {"ca.crt", "none.crt", NULL, "none.crt"},
     {"ca.crt", "client.crt", NULL, "client.crt"}, /* has no key */
     {"ca.crt", "client.crt", "server.key", "server.key"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The longest ttl of any client is agreed on the nodes (lock.N10): a node that restarts has no vote
- * for as long, to any of them. */
+ * All clients agree on the longest ttl of any client through the nodes (lock.N10): a node that
+ * restarts has no vote for that long, for any of them. */
 #include "test_redlock_world.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define SHORT_US (2 * US_PER_S)
 #define LONG_US (600 * US_PER_S)
 
-/* The clients of these tests trust servers at first sight, and no others. */
+/* The clients of these tests trust servers when they first see them, but not restarted ones. */
 static void given_world(void)
 {
     world_start(3, NULL);
@@ -113,7 +113,7 @@ START_TEST(N10_a_node_that_forgot_it_is_told_again)
 {
     given_world();
     (void)cli(0, "DEL", TTL_MAX);
-    run_until(kept_ms(0) == SHORT_US / US_PER_MS); /* with the next check (lock.N3) */
+    run_until(kept_ms(0) == SHORT_US / US_PER_MS); /* at the next check (lock.N3) */
     restart(2);
     run_until(kept_ms(2) == SHORT_US / US_PER_MS);
 }

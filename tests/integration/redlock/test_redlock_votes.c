@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each node said, as the owner of a batch may read it. */
+ * The answer of each node, as the owner of a batch can read it. */
 #include "test_redlock_world.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 static const struct redlock_async_key one_key = {.bytes = KEY, .len = sizeof KEY - 1};
 
-/* What can be read of a batch of which nothing was won only until its callback returns. */
+/* A batch in which nothing was won can be read only until its callback returns. */
 struct outcome {
     bool is_there;
     struct redlock_batch *batch; /* NULL = nothing was won */
@@ -64,7 +64,8 @@ static void keep_batch(void *ctx, struct redlock_batch *batch)
 
 START_TEST(A11_a_node_that_reports_our_own_token_gives_its_vote)
 {
-    const struct redlock_async_key twice[] = {one_key, one_key}; /* the second finds the first's */
+    /* The second finds the token of the first. */
+    const struct redlock_async_key twice[] = {one_key, one_key};
     struct redlock_batch *b = NULL;
     given_a_world_of(3);
     const struct redlock_async_request request = {
@@ -123,7 +124,7 @@ START_TEST(A6_nodes_that_were_not_asked_have_no_vote)
     struct outcome o = try_key(false);
     ck_assert_int_eq(o.result, REDLOCK_NO_QUORUM);
     ck_assert_int_eq(o.votes[0], REDLOCK_VOTE_DOWN);
-    ck_assert_int_eq(o.votes[2], REDLOCK_VOTE_NONE); /* there was nothing to win */
+    ck_assert_int_eq(o.votes[2], REDLOCK_VOTE_NONE); /* there was nothing left to win */
     ck_assert_int_eq(world_calls(2, "set"), 0);
 }
 END_TEST
@@ -132,11 +133,11 @@ START_TEST(A15_a_lock_of_another_kind_is_a_refusal_and_no_fault_of_the_node)
 {
     given_a_world_of(3);
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_str_eq(cli(i, "HSET", KEY, "uuid:1", "1"), "1"); /* as Redisson has it */
+        ck_assert_str_eq(cli(i, "HSET", KEY, "uuid:1", "1"), "1"); /* as Redisson stores it */
     }
     struct outcome o = try_key(true);
     ck_assert_int_eq(o.result, REDLOCK_HELD);
-    ck_assert_int_eq(o.holder_ttl_us, -1); /* it has none */
+    ck_assert_int_eq(o.holder_ttl_us, -1); /* the key has no ttl */
     ck_assert_str_eq(o.holder, "");
     ck_assert_uint_eq(redlock_async_voting(world.lock), 3);
     ck_assert_uint_eq(world_events_of(REDLOCK_EVENT_REFUSED), 0);
@@ -167,7 +168,8 @@ START_TEST(A15_the_holders_ttl_is_the_time_after_which_a_quorum_is_free)
     given_foreign(0, "9000");
     given_foreign(1, "20000");
     given_foreign(2, "60000");
-    given_foreign(3, "30000"); /* the fifth is free: free by a quorum after the second of these */
+    /* The fifth is free: a quorum is free after the second of these expires. */
+    given_foreign(3, "30000");
     struct outcome o = try_key(true);
     ck_assert_int_eq(o.result, REDLOCK_HELD);
     ck_assert_int_gt(o.holder_ttl_us, 15 * US_PER_S);
@@ -198,7 +200,7 @@ END_TEST
 #define LABEL_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static const struct {
-    const char *values[5]; /* any three of them agree in most */
+    const char *values[5]; /* any three of them agree for the most part */
     const char *holder;
 } told[] = {
     {{TOKEN "|a", TOKEN "|a", TOKEN "|a", TOKEN "|a", TOKEN "|a"}, "a"},
@@ -224,7 +226,7 @@ START_TEST(A15_the_holders_label_is_what_most_nodes_say)
     struct outcome o = try_key(true);
     ck_assert_int_eq(o.result, REDLOCK_HELD);
     ck_assert_str_eq(o.holder, told[_i].holder);
-    ck_assert_str_eq(try_key(false).holder, ""); /* kept only where it was asked for */
+    ck_assert_str_eq(try_key(false).holder, ""); /* kept only if requested */
 }
 END_TEST
 
@@ -246,7 +248,8 @@ START_TEST(the_time_that_a_won_round_took_is_counted)
 }
 END_TEST
 
-/* One batch of 64 keys "k00…" on one node that MONITOR watches; true = they came as given. */
+/* Acquires one batch of 64 keys "k00"… on one node, and reads that node's SLOWLOG: true if the keys
+ * arrived in the order of the request. */
 static bool came_in_order(bool is_ordered)
 {
     char names[64][4];
@@ -261,7 +264,7 @@ static bool came_in_order(bool is_ordered)
     ck_assert_str_eq(cli(0, "SLOWLOG", "RESET"), "OK");
     ck_assert_int_eq(redlock_async_acquire(world.lock, &request, NULL), 0);
     run_until(b != NULL);
-    const char *log = cli(0, "SLOWLOG", "GET", "65"); /* the newest first: N9's */
+    const char *log = cli(0, "SLOWLOG", "GET", "65"); /* newest first: lock.N9's check */
     bool is_in_order = true;
     const char *at = log;
     for (size_t i = 64; i > 0; i--) {
@@ -320,7 +323,7 @@ START_TEST(C8_a_key_that_the_nodes_forbid_costs_no_other_key)
     struct redlock_batch *b = acquired(keys, 2);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     ck_assert_int_eq(redlock_batch_result(b, 1), REDLOCK_NO_QUORUM);
-    for (size_t i = 0; i < 3; i++) { /* the last one answers after the verdict */
+    for (size_t i = 0; i < 3; i++) { /* the last node answers after the verdict */
         run_until(redlock_batch_vote(b, 1, i) == REDLOCK_VOTE_FORBIDDEN);
     }
     redlock_batch_release(b, 0);
@@ -330,7 +333,7 @@ START_TEST(C8_a_key_that_the_nodes_forbid_costs_no_other_key)
 }
 END_TEST
 
-/* Each node has an access list of its own. */
+/* Each node has its own access list. */
 START_TEST(C8_one_node_that_forbids_a_key_still_votes_on_the_others)
 {
     static const char *const free_key[] = {KEY};
@@ -346,7 +349,7 @@ START_TEST(C8_one_node_that_forbids_a_key_still_votes_on_the_others)
     struct redlock_batch *b = acquired(forbidden_key, 1);
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     run_until(redlock_batch_vote(b, 0, 0) == REDLOCK_VOTE_FORBIDDEN);
-    world_signal(2, 1, SIGSTOP); /* so that a needs node 0 */
+    world_signal(2, 1, SIGSTOP); /* so that `a` needs node 0 */
     run_until(redlock_async_voting(world.lock) == 2);
     uint64_t extended = redlock_async_counters(world.lock)->extended;
     run_until(redlock_async_counters(world.lock)->extended >= extended + 3);

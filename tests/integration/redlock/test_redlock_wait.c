@@ -68,7 +68,7 @@ START_TEST(A14_past_its_deadline_a_waiter_hears_the_last_result)
     struct redlock_async *other = world_other_client();
     struct redlock_batch *held = world_acquire(other, 1, 1);
     int64_t end_us = clock_boot_us() + 300 * US_PER_MS;
-    for (size_t i = 0; i < 3; i++) { /* those behind the first as well */
+    for (size_t i = 0; i < 3; i++) { /* also those behind the first one */
         ck_assert_int_eq(waiter_start(world.lock, &seen[i], 1, 1, 300 * US_PER_MS, 0), 0);
     }
     run_until(waiters_told(seen, 3) == 3);
@@ -115,7 +115,7 @@ START_TEST(A14_a_deadline_that_comes_soon_after_a_slow_try_is_kept)
     int64_t t0_us = clock_boot_us();
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 1, 320 * US_PER_MS, 0), 0);
     ck_assert_int_eq(waiter_start(world.lock, &seen[1], 1, 1, 50 * US_PER_MS, 0), 0);
-    run_until(seen[1].order != 0); /* the timer went off while the first one tries */
+    run_until(seen[1].order != 0); /* the timer fires during the first one's try */
     run_until(clock_boot_us() > t0_us + 300 * US_PER_MS);
     world_signal(0, 3, SIGCONT);
     run_until(seen[0].order != 0);
@@ -163,7 +163,7 @@ START_TEST(A14_who_waits_for_the_same_key_in_one_client_takes_turns)
     world_run_for(100 * US_PER_MS);
     ck_assert_uint_eq(times_held(), 1);
     world_release_all(held);
-    for (size_t i = 0; i < 3; i++) { /* each tries at once when the one before it is gone */
+    for (size_t i = 0; i < 3; i++) { /* each tries as soon as the one before it has released */
         run_until(seen[i].order != 0);
         ck_assert_int_eq(seen[i].result, REDLOCK_OK);
         ck_assert_int_eq(seen[i].order, (int)i + 1);
@@ -189,7 +189,7 @@ START_TEST(A14_others_go_on_when_the_first_in_line_gives_up)
     run_until(times_held() == 1);
     redlock_wait_cancel(seen[0].wait);
     redlock_wait_cancel(seen[1].wait);
-    ck_assert_uint_eq(waiters_told(seen, 3), 0); /* from the loop */
+    ck_assert_uint_eq(waiters_told(seen, 3), 0); /* callbacks run from the loop */
     world_release_all(held);
     run_until(waiters_told(seen, 3) == 3);
     ck_assert_int_eq(seen[0].result, REDLOCK_CANCELLED);
@@ -206,7 +206,7 @@ START_TEST(A15_what_was_won_while_it_was_cancelled_goes_back)
     world_start(3, NULL);
     world_open_voting();
     ck_assert_int_eq(waiter_start(world.lock, &seen[0], 1, 1, (int64_t)_i * US_PER_S, 0), 0);
-    redlock_wait_cancel(seen[0].wait); /* the SETs are on their way */
+    redlock_wait_cancel(seen[0].wait); /* the SETs are in flight */
     run_until(seen[0].order != 0);
     ck_assert_int_eq(seen[0].result, REDLOCK_CANCELLED);
     run_until(redlock_async_counters(world.lock)->results[REDLOCK_OK] == 1);
@@ -225,11 +225,11 @@ START_TEST(A15_closing_ends_every_waiter_as_cancelled)
         ck_assert_int_eq(waiter_start(world.lock, &seen[i], 1, 1, FOR_EVER, 0), 0);
     }
     run_until(times_held() == 1);
-    ck_assert_int_eq(waiter_start(world.lock, &seen[3], 5, 1, 0, 0), 0); /* under way */
+    ck_assert_int_eq(waiter_start(world.lock, &seen[3], 5, 1, 0, 0), 0); /* its try is in flight */
     struct redlock_async *closing = world.lock;
     world.lock = NULL;
     redlock_async_close(closing, NULL, NULL);
-    ck_assert_uint_eq(waiters_told(seen, 4), 0); /* from the loop */
+    ck_assert_uint_eq(waiters_told(seen, 4), 0); /* callbacks run from the loop */
     ck_assert_int_eq(waiter_start(closing, &seen[4], 1, 1, 0, 0), -ESHUTDOWN);
     run_until(waiters_told(seen, 4) == 4);
     for (size_t i = 0; i < 4; i++) {
@@ -254,7 +254,7 @@ START_TEST(A14_without_a_quorum_it_backs_off)
     run_until(seen[0].order != 0);
     ck_assert_int_eq(seen[0].result, REDLOCK_NO_QUORUM);
     ck_assert_int_gt(seen[0].tries, 10);  /* 20 ms is the longest pause */
-    ck_assert_int_lt(seen[0].tries, 400); /* no busy loop */
+    ck_assert_int_lt(seen[0].tries, 400); /* not a busy loop */
     ck_assert_int_eq(world_calls(2, "set"), 0);
 }
 END_TEST

@@ -12,7 +12,7 @@ static int told;
 static void on_waited(void *ctx, enum redlock_result result, int tries, struct redlock_batch *batch)
 {
     struct waiter *w = ctx;
-    ck_assert_int_eq(w->order, 0); /* once */
+    ck_assert_int_eq(w->order, 0); /* the callback runs only once */
     w->result = result;
     w->tries = tries;
     w->order = ++told;
@@ -43,7 +43,7 @@ int waiter_start(struct redlock_async *lock, struct waiter *w, int first, size_t
     }
     *w = (struct waiter){0};
     int r = redlock_async_wait(lock, &request, &options, &w->wait, NULL);
-    ck_assert_int_eq(w->order, 0); /* never from inside */
+    ck_assert_int_eq(w->order, 0); /* never from within the call */
     return r;
 }
 
@@ -56,7 +56,7 @@ size_t waiters_told(const struct waiter *list, size_t count)
     return n;
 }
 
-/* ---- in line ---- */
+/* ---- the line ---- */
 
 void start_world(size_t count)
 {
@@ -87,7 +87,6 @@ long number(size_t node, const char *command, const char *key)
     return strtol(cli(node, command, key), NULL, 10);
 }
 
-/* Waiters that stand in line for the key, on the node where there are fewest. */
 long in_line(const char *line)
 {
     long least = LONG_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the keeper survives, and what it never does: errors of every kind, lost connections, a
- * stopped or dead holder (lock.W4–W8, F3). */
+ * Faults that the keeper survives, and mistakes that it must not make: errors of every kind, lost
+ * connections, a stopped or dead holder (lock.W4–W8, F3). */
 #include "redlock/redlock_async.h"
 #include "support/stub_server.h"
 #include "test_redlock_world.h"
@@ -44,7 +44,7 @@ static void check_doubt_and_recovery(struct redlock_batch *b)
     ck_assert_uint_eq(world.states[REDLOCK_STATE_LOST], 0);
     ck_assert_int_gt(redlock_batch_deadline_us(b, 0), deadline_us);
     uint64_t before = extended();
-    run_until(extended() >= before + 2); /* and it goes on */
+    run_until(extended() >= before + 2); /* the keeper continues */
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT], 1);
     redlock_batch_release(b, 0);
     world_flush(world.lock);
@@ -131,7 +131,7 @@ START_TEST(W5_nodes_without_memory_extend_what_they_have)
         (void)cli(i, "CONFIG", "SET", "maxmemory", "1");
     }
     run_until(extended() == 4);
-    (void)world_acquire(world.lock, 2, 1); /* OOM: nothing new */
+    (void)world_acquire(world.lock, 2, 1); /* OOM: no new lock */
     ck_assert_uint_eq(redlock_async_counters(world.lock)->results[REDLOCK_NO_QUORUM], 1);
     ck_assert_uint_eq(world.states[REDLOCK_STATE_SUSPECT] + world.states[REDLOCK_STATE_LOST], 0);
     redlock_batch_release(b, 0);
@@ -188,7 +188,7 @@ START_TEST(W8_each_transition_is_told_once)
 }
 END_TEST
 
-/* ---- what was given back (lock.W6) ---- */
+/* ---- released locks (lock.W6) ---- */
 
 #define LOCKS 100000
 #define LOCKS_PER_BATCH 128
@@ -204,14 +204,14 @@ static uint64_t won(void)
     return redlock_async_counters(world.lock)->results[REDLOCK_OK];
 }
 
-/* With rounds of extending on their way. */
+/* Releases the locks of `b` while they are being extended. */
 static void give_back(struct redlock_batch *b)
 {
     size_t count = b != NULL ? redlock_batch_count(b) : 0;
     for (size_t i = 0; i < count; i += LOCKS_PER_BATCH / 4) {
         (void)redlock_batch_extend(b, i, NULL, NULL);
     }
-    for (size_t i = count; i > 0; i--) { /* the last one takes the batch along */
+    for (size_t i = count; i > 0; i--) { /* the last release frees the batch */
         if (redlock_batch_result(b, i - 1) == REDLOCK_OK) {
             redlock_batch_release(b, i - 1);
         }
@@ -228,7 +228,7 @@ START_TEST(W6_after_a_hundred_thousand_locks_nothing_is_extended_that_was_given_
         uint64_t won_before = won();
         give_back(TAKE(held[i % BATCHES_HELD]));
         struct redlock_batch *b = world_acquire(world.lock, i * LOCKS_PER_BATCH, LOCKS_PER_BATCH);
-        if (won() > won_before) { /* else the machine has too much to do */
+        if (won() > won_before) { /* otherwise the machine is too busy */
             held[i % BATCHES_HELD] = b;
         }
     }
@@ -253,7 +253,7 @@ END_TEST
 
 /* ---- a holder that is stopped or dead (lock.F3, W7) ---- */
 
-static int told_fd; /* of the holder, to the test */
+static int told_fd; /* from the holder to the test */
 static struct redlock_async *holders;
 
 static void holder_says(char what)
@@ -277,10 +277,10 @@ static void on_holders_state(void *ctx, struct redlock_batch *batch, size_t inde
     (void)index;
     (void)user;
     holder_says(state == REDLOCK_STATE_LOST ? 'L' : 'x');
-    (void)raise(SIGSTOP); /* so that what was sent until now can be counted */
+    (void)raise(SIGSTOP); /* so that the commands sent until now can be counted */
 }
 
-/* A process of its own: locks KEY, then does nothing but keep it. */
+/* Runs in its own process: locks KEY, then only keeps it. */
 static void hold(void)
 {
     static const struct redlock_async_key key = {.bytes = KEY, .len = sizeof KEY - 1};
@@ -329,11 +329,11 @@ static pid_t given_a_holder(int *ret_fd)
     (void)close(ends[1]);
     *ret_fd = ends[0];
     ck_assert_int_eq(next_word(*ret_fd), 'W');
-    ck_assert(WAIT_UNTIL(world_calls(0, "pexpire") >= 2, WORLD_LIMIT_US)); /* it is kept */
+    ck_assert(WAIT_UNTIL(world_calls(0, "pexpire") >= 2, WORLD_LIMIT_US)); /* it is extended */
     return pid;
 }
 
-/* All commands but those that count. */
+/* Counts all commands except those that counting itself needs. */
 static long commands(size_t node)
 {
     long calls = 0;
@@ -359,7 +359,7 @@ START_TEST(F3_W4_the_first_act_of_a_holder_that_was_stopped_for_too_long_is_LOST
     }
     ck_assert_int_eq(kill(pid, SIGCONT), 0);
     ck_assert_int_eq(next_word(fd), 'L');
-    do { /* it has stopped itself, from within the callback */
+    do { /* it has stopped itself from within the callback */
         ck_assert_int_eq(waitpid(pid, &wait_status, WUNTRACED), pid);
     } while (!WIFSTOPPED(wait_status));
     for (size_t i = 0; i < 3; i++) {

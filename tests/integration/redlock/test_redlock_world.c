@@ -91,7 +91,7 @@ void world_open_voting(void)
     world_open();
     run_until(redlock_async_voting(world.lock) == world.count);
     for (size_t i = 0; i < world.count; i++) {
-        (void)cli(i, "CONFIG", "RESETSTAT"); /* world_calls() begins here */
+        (void)cli(i, "CONFIG", "RESETSTAT"); /* world_calls() counts from here */
     }
 }
 
@@ -131,7 +131,7 @@ void world_acquire_start(struct redlock_async *lock, int first, size_t count)
     const struct redlock_async_request request = {
         .keys = keys, .count = count, .done = on_acquired};
     ck_assert_int_eq(redlock_async_acquire(lock, &request, NULL), 0);
-    ck_assert_ptr_null(acquired); /* never from inside */
+    ck_assert_ptr_null(acquired); /* never from within the call */
 }
 
 struct redlock_batch *world_acquired(void)
@@ -142,8 +142,8 @@ struct redlock_batch *world_acquired(void)
 struct redlock_batch *world_acquire(struct redlock_async *lock, int first, size_t count)
 {
     world_acquire_start(lock, first, count);
-    /* One won key keeps the batch; the verdicts of one without any are gone with its callback, and
-     * are read through the counters. */
+    /* The batch stays if one key was won. Without any it is freed after its callback, and its
+     * verdicts are only in the counters. */
     run_until(acquired != NULL);
     return acquired;
 }
@@ -260,7 +260,7 @@ static void teardown(void)
     }
     uv_close((uv_handle_t *)&world.tick, NULL);
     (void)uv_run(&world.loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&world.loop), 0); /* no handle was left */
+    ck_assert_int_eq(uv_loop_close(&world.loop), 0); /* no handle is left */
     for (size_t i = 0; i < world.count; i++) {
         redis_server_kill(&world.servers[i]);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of the lock share: N private masters, a loop, one lock client, and what it said.
- * Each test has a world of its own in its forked process. */
+ * Shared by the tests of the lock: N private masters, a loop, one lock client, and the events that
+ * it reported. Each test has its own world in its forked process. */
 #ifndef CLAIMD_TESTS_TEST_REDLOCK_WORLD_H
 #define CLAIMD_TESTS_TEST_REDLOCK_WORLD_H
 
@@ -35,13 +35,13 @@ struct world {
     bool is_closed;
     struct world_event events[WORLD_EVENTS_MAX];
     size_t event_count;
-    size_t states[REDLOCK_STATE_LOST + 1]; /* callbacks by state */
+    size_t states[REDLOCK_STATE_LOST + 1]; /* number of callbacks by state */
     int64_t lost_at_us;
 };
 
 extern struct world world;
 
-/* What was true once need not be true when it is asked again. */
+/* A condition that was true once may be false when it is evaluated again. */
 #define run_until(expr)                                                \
     do {                                                               \
         int64_t end_ = clock_boot_us() + WORLD_LIMIT_US;               \
@@ -51,33 +51,35 @@ extern struct world world;
         }                                                              \
     } while (0)
 
-/* Runs `count` servers in the world's directory; fills in options: T = 10 s, τ = 1 s, trusted. */
+/* Starts `count` servers in the world's directory and fills in options: T = 10 s, τ = 1 s,
+ * trusted. */
 void world_start(size_t count, const char *extra_config);
-/* Another server among the nodes, before the client is opened; it is killed with the others. Its
+/* Adds another server to the nodes, before the client is opened; it is killed with the others. Its
  * directory is that of node world.count. */
 void world_add(const struct redis_server *server);
 void world_dir(size_t node, char *ret_dir, size_t size);
-void world_open(void);        /* the client, after world.options were adapted */
-void world_open_voting(void); /* and waits until every node has its vote */
-void world_close(void);       /* now, not at the end of the test */
+void world_open(void);        /* opens the client with world.options */
+void world_open_voting(void); /* and waits until every node votes */
+void world_close(void);       /* before the end of the test */
 void world_run_for(int64_t us);
 
-/* Another client of the same nodes, on the same loop. */
+/* Opens another client of the same nodes, on the same loop. */
 struct redlock_async *world_other_client(void);
 
-/* Locks `count` keys "claimd:job:<first>…" and waits for the verdicts. */
+/* Locks `count` keys from "claimd:job:<first>" on, and waits for the verdicts. */
 struct redlock_batch *world_acquire(struct redlock_async *lock, int first, size_t count);
 void world_acquire_start(struct redlock_async *lock, int first, size_t count);
-struct redlock_batch *world_acquired(void); /* of the last one; NULL = not yet */
+struct redlock_batch *world_acquired(void); /* by the last call; NULL = not yet */
 void world_release_all(struct redlock_batch *batch);
 void world_flush(struct redlock_async *lock);
 
-/* One command by redis-cli; the text of its reply without the last newline, valid until the
- * next. */
+/* Runs one command by redis-cli. Returns its reply without the last newline, valid until the next
+ * call. */
 const char *world_cli(size_t node, const char *const *words);
 #define cli(node, ...) world_cli((node), (const char *const[]){__VA_ARGS__, NULL})
-size_t world_nodes_with(const char *key); /* how many nodes have it */
-/* Extends by SET … IFEQ (lock.C9), as Valkey 8.1 and Redis 8.4 can; else by script. */
+size_t world_nodes_with(const char *key); /* number of nodes with the key */
+/* True if the node extends by SET … IFEQ (lock.C9), as Valkey 8.1 and Redis 8.4 can; otherwise it
+ * extends by script. */
 bool world_extends_by_set(size_t node);
 long world_calls(size_t node, const char *command); /* how often the server ran it */
 size_t world_events_of(enum redlock_event_kind event);

@@ -59,7 +59,7 @@ bool has_hint(const char *set, int64_t id)
     return is_there;
 }
 
-/* Members and scores in turn, a line each: the members are added to a list for SQL. */
+/* Adds the members to a list for SQL. `out` has members and scores in turn, one per line. */
 static void add_members(struct buf *ids, const struct buf *out)
 {
     const char *at = buf_at(out);
@@ -208,7 +208,7 @@ int64_t given_running(int n, const char *kind, int attempt)
                    kind, attempt, worker_uuid(n));
 }
 
-/* ---- life ---- */
+/* ---- life cycle ---- */
 
 bool leads(size_t i)
 {

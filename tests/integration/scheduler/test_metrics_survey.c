@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The leader's gauges: what a survey of the queues says, and what becomes of it. */
+ * The leader's gauges: what a survey of the queues reports, and how the values are published. */
 #include "base/buf.h"
 #include "scheduler/survey.h"
 #include "support/pg_fixture.h"
@@ -14,7 +14,7 @@
 #define NEXT_US \
     (50 * US_PER_S) /* until the next survey: 50 times what a busy machine takes for one */
 
-/* As RUN_UNTIL(), for what only the next survey says. */
+/* Like RUN_UNTIL(), for values that only the next survey changes. */
 #define RUN_ON_UNTIL(expr)                                     \
     do {                                                       \
         int64_t stop_ = clock_boot_us() + NEXT_US;             \
@@ -127,7 +127,8 @@ START_TEST(size_dead_rows_and_inserts_of_the_open_jobs_are_told)
     (void)side_run(side,
                    "INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, 500)");
     (void)side_run(side, "DELETE FROM claimd.job WHERE id % 2 = 0");
-    pg_close(side); /* a session hands its statistics in when it ends, else within ten seconds */
+    /* A session reports its statistics when it ends, otherwise within ten seconds. */
+    pg_close(side);
     side = side_open(NULL);
     start(LIMIT_US);
     RUN_UNTIL(number_of("\nclaimd_jobs_enqueued_total ") == 500);
@@ -150,13 +151,13 @@ START_TEST(due_jobs_that_no_live_worker_serves_are_told_by_kind)
     ASSERT_SAYS("\nclaimd_jobs_unserved{queue=\"other_one\",kind=\"noop\"} 1\n");
     ck_assert(!says("kind=\"late\"") && !says("queue=\"default\",kind=\"noop\""));
     (void)side_run(side, "DELETE FROM claimd.job WHERE kind = 'mail'");
-    RUN_ON_UNTIL(!says("kind=\"mail\"")); /* a value that is gone is not kept */
+    RUN_ON_UNTIL(!says("kind=\"mail\"")); /* a value that has disappeared is not kept */
 }
 END_TEST
 
 #define IDLE(queue) "\nclaimd_idle_beside_due_seconds{queue=\"" queue "\"} "
 
-/* What is reported of `b` alone must not be reported of `a`, in the same survey. */
+/* The state of `b` must not be reported for another queue in the same survey. */
 START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_it)
 {
     (void)side_run(side, "INSERT INTO claimd.job (kind, queue, created_at, scheduled_at) SELECT "
@@ -170,7 +171,7 @@ START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_i
                          "'1 h' WHERE 'b' = ANY (queues)");
     start(LIMIT_US);
     RUN_UNTIL(says(IDLE("b")));
-    ASSERT_SAYS(IDLE("b") "0\n"); /* seen once: it may have become available just now */
+    ASSERT_SAYS(IDLE("b") "0\n"); /* seen once: the job may have become available just now */
     RUN_ON_UNTIL(number_of(IDLE("b")) > 0);
     ck_assert_double_lt(number_of(IDLE("b")), 3000);
     ASSERT_SAYS(IDLE("full") "0\n");
@@ -178,7 +179,7 @@ START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_i
     ASSERT_SAYS(IDLE("busy") "0\n");
     (void)side_run(side, "UPDATE claimd.job SET version = version + 1");
     double before = number_of(IDLE("b"));
-    RUN_ON_UNTIL(number_of(IDLE("b")) < before); /* another state of it: its wait begins again */
+    RUN_ON_UNTIL(number_of(IDLE("b")) < before); /* the job has changed: its wait begins again */
     (void)side_run(side, "UPDATE claimd.worker SET spare_since = NULL");
     RUN_ON_UNTIL(number_of(IDLE("b")) == 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A real scheduler rescues what no fresh death tells of: found by the full pass, left by a rescuer
- * that died, silent because PostgreSQL was away. */
+ * A real scheduler rescues jobs that no fresh death points to: found by the full pass, left by a
+ * rescuer that died, or silent because PostgreSQL was away. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -43,7 +43,7 @@ START_TEST(the_full_pass_finds_what_runs_under_an_unknown_worker)
 }
 END_TEST
 
-/* Its claim's reply was lost, for instance, and the worker forgot it. */
+/* For instance, the reply of its claim was lost and the worker forgot the job. */
 START_TEST(the_full_pass_finds_what_a_live_worker_does_not_know_of)
 {
     int64_t held = given_running(1, "noop", 1);
@@ -90,7 +90,7 @@ START_TEST(silence_counts_only_while_postgresql_was_there)
 {
     int64_t id = given_running(1, "noop", 1);
     start_leader(0);
-    /* The beat goes stale while nobody can look. */
+    /* The heartbeat goes stale while no scheduler can read it. */
     sql_run(fleet.sql, "UPDATE claimd.worker SET stale_at = clock_timestamp() + interval '300 ms'");
     sql_close(fleet.sql);
     pg_server_kill(&fleet.pg);
@@ -99,7 +99,7 @@ START_TEST(silence_counts_only_while_postgresql_was_there)
     fleet.sql = sql_open(fleet.conninfo);
     int64_t start_us = clock_boot_us();
     ck_assert(WAIT_UNTIL(is_dead(1), SOON_US));
-    ck_assert_int_ge(clock_boot_us() - start_us, 6 * TICK_US); /* stale is 8 */
+    ck_assert_int_ge(clock_boot_us() - start_us, 6 * TICK_US); /* stale after 8 */
     ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
 }
 END_TEST

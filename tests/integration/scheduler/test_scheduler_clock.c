@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PostgreSQL's clock moves by days (crash.X2): the history has a day for what ends, and none is
- * deleted that is still to be kept. */
+ * PostgreSQL's clock moves by days (crash.X2): the history has a day for every job that ends, and
+ * no day is dropped that must still be kept. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -25,7 +25,7 @@ static void step_clock_to(int64_t offset_us)
     ck_assert_int_eq(pwrite(fd, &offset_us, sizeof offset_us, 0), sizeof offset_us);
 }
 
-/* The shim is copied to where the server's user can read it. */
+/* The library that fakes the clock is copied to where the server's user can read it. */
 static void setup(void)
 {
     struct err err = {0};
@@ -64,7 +64,7 @@ static bool has_dropped(int days_ago)
                    (long long)((clock_wall_us() - days_ago * DAY_US) / US_PER_S)) == 1;
 }
 
-/* A job that ends now, by PostgreSQL's clock. */
+/* True if a job can end now, by PostgreSQL's clock. */
 static bool can_end(void)
 {
     char code[6];
@@ -74,7 +74,7 @@ static bool can_end(void)
     return code[0] == '\0';
 }
 
-/* Its first look at the days is over: it has dropped one that is old by any clock. */
+/* Waits until the leader has checked the days once: it has dropped one that is old by any clock. */
 static void start_leader_that_has_looked(void)
 {
     given_past_day(20);
@@ -149,7 +149,7 @@ START_TEST(X2_a_clock_that_steps_ahead_beneath_a_leader_deletes_nothing)
 }
 END_TEST
 
-/* The leader that made the days died before it had looked at the clock. */
+/* The leader that made the days died before it had checked the clock. */
 START_TEST(X2_what_ends_by_a_clock_that_has_gone_back_is_kept_when_that_is_right_again)
 {
     start_leader_that_has_looked();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The leader fires the ticks of schedules: when they are due, whatever else is wrong. */
+ * The leader fires the ticks of schedules when they are due, whatever else is wrong. */
 #include "scheduler/cron.h"
 #include "scheduler_world.h"
 #include "support/suite.h"
@@ -28,14 +28,15 @@ static int64_t jobs_of(const char *kind)
     return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = '%s'", kind);
 }
 
-/* ---- pure ---- */
+/* ---- the wait ---- */
 
 START_TEST(the_wait_ends_with_the_next_tick_but_a_second_at_most)
 {
     ck_assert_int_eq(cron_wait_us(-US_PER_S / 2, false, US_PER_S), US_PER_S / 2);
     ck_assert_int_eq(cron_wait_us(-3600 * US_PER_S, true, US_PER_S), US_PER_S);
     ck_assert_int_eq(cron_wait_us(5 * US_PER_S, true, US_PER_S), 0);
-    /* Due, and nothing happened: somebody holds it. Not at once, or that would be a loop. */
+    /* Due, but nothing fired, because another session holds the schedule. An immediate retry would
+     * be a busy loop. */
     ck_assert_int_eq(cron_wait_us(5 * US_PER_S, false, US_PER_S), US_PER_S / 10);
 }
 END_TEST
@@ -115,7 +116,7 @@ START_TEST(what_PostgreSQL_refuses_is_said_once_and_ends_with_recovered)
     ck_assert(WAIT_UNTIL(said(0, "event=schedules_failed") >= 1, SOON_US));
     sql_run(fleet.sql, "ALTER FUNCTION claimd.gone RENAME TO fire_schedules");
     ck_assert(WAIT_UNTIL(said(0, "event=schedules_recovered") == 1, SOON_US));
-    /* Nothing of that time is lost, and nothing is twice. */
+    /* No tick of that time is lost, and none fires twice. */
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT (next_at > clock_timestamp())::int FROM "
                                             "claimd.schedule") == 1,
                          SOON_US));
@@ -129,7 +130,8 @@ START_TEST(what_PostgreSQL_refuses_is_said_once_and_ends_with_recovered)
 }
 END_TEST
 
-/* It wakes up believing that it leads, and fires what the other one fires: each tick is one job. */
+/* The old leader wakes up believing that it still leads, and fires the same ticks as the new one:
+ * each tick makes one job. */
 START_TEST(two_leaders_at_once_make_one_job_per_tick)
 {
     start_leader(0);
@@ -137,7 +139,7 @@ START_TEST(two_leaders_at_once_make_one_job_per_tick)
     ck_assert(WAIT_UNTIL(said(1, "event=ready") > 0, SOON_US));
     sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 'noop', '* * * * * *')");
     for (int i = 0; i < 3; i++) {
-        ck_assert(WAIT_UNTIL(leads(0) || leads(1), SOON_US)); /* a busy machine has a say in it */
+        ck_assert(WAIT_UNTIL(leads(0) || leads(1), SOON_US)); /* either may lead */
         size_t first = leads(0) ? 0 : 1;
         int won = said(1 - first, "event=leader_won");
         int lost = said(first, "event=leader_lost");
@@ -162,7 +164,8 @@ END_TEST
 START_TEST(feat_B29_a_tick_whose_unique_job_is_there_is_skipped_and_the_log_says_which)
 {
     start_leader(0);
-    /* Some kind is known: a job of another one is made with a NOTICE, which must reach no log. */
+    /* With at least one known kind, a job of an unknown kind raises a NOTICE, which must not reach
+     * the log. */
     sql_run(fleet.sql, "INSERT INTO claimd.kind (name) VALUES ('known')");
     sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 'noop', '* * * * * *', unique_key => 'k')");
     ck_assert(WAIT_UNTIL(said(0, "event=schedule_skipped schedule=s") >= 2, SOON_US));
@@ -178,7 +181,7 @@ END_TEST
     "UPDATE claimd.schedule SET next_at = next_at + interval '1 year', wake_at = " \
     "wake_at + interval '1 year' WHERE name = '" name "'"
 
-/* The one that is locked meanwhile is mended at the next time, and keeps no other waiting. */
+/* The schedule that is locked meanwhile is mended the next time, and delays no other. */
 START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended_and_fires)
 {
     struct sql *other = sql_open(fleet.conninfo);
@@ -197,7 +200,7 @@ START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended_and_fir
     ck_assert_int_eq(jobs_of("held"), 0);
     sql_run(other, "ROLLBACK");
     ck_assert(WAIT_UNTIL(jobs_of("held") >= 2, SOON_US));
-    /* While it leads, too. */
+    /* Also while it leads. */
     sql_run(fleet.sql, PUT_OFF("s"));
     ck_assert(WAIT_UNTIL(said(0, "event=schedule_mended schedule=s was=20") == 2, SOON_US));
     ck_assert_int_eq(said(0, "event=schedule_mended schedule=held"), 1);

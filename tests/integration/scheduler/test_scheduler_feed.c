@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A real scheduler feeds: at once, in time, all of it, and again when something was lost. There is
- * no full pass here: what is found is found by its own reason. */
+ * A real scheduler feeds: at once, on time, every job, and again when hints were lost. There is no
+ * full pass here, so each row must be found by the feed itself. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -56,7 +56,8 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The median; each row comes just after a pass, so that the next tick is a whole one away. */
+/* Returns the median. Each row is inserted just after a pass, so that the next tick is a whole one
+ * away. */
 static int64_t feeding_us(void)
 {
     int64_t took_us[11];
@@ -72,8 +73,8 @@ static int64_t feeding_us(void)
 
 #define ROUNDS 10
 
-/* In one round of a few, since other work of the machine delays both; by half at least, which
- * chance does not bring about. */
+/* One of a few rounds must succeed, since other load on the machine delays both ways. NOTIFY must
+ * at least halve the time, which does not happen by chance. */
 START_TEST(a_hungry_leader_feeds_at_once_on_notify)
 {
     int round = 0;
@@ -117,12 +118,12 @@ START_TEST(rows_with_past_times_are_fed_now)
 }
 END_TEST
 
-/* redteam 1: nothing of them lies ahead of the cursor when they are committed. */
+/* redteam 1: when they are committed, all of them are behind the cursor. */
 START_TEST(rows_of_a_long_transaction_behind_the_cursor_are_fed)
 {
     enum { BEHIND = 20000 };
     given_leader();
-    sql_run(fleet.sql, "SELECT pg_advisory_lock(1)"); /* the transaction lasts until we let it go */
+    sql_run(fleet.sql, "SELECT pg_advisory_lock(1)"); /* held until it may commit */
     sql_send(other,
              "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM"
              " generate_series(1, %d); SELECT pg_advisory_lock(1); COMMIT",
@@ -148,7 +149,7 @@ START_TEST(one_row_of_a_transaction_that_works_on_is_fed_after_its_commit)
     int64_t id = sql_i64(other, "INSERT INTO claimd.job (kind) VALUES ('noop') RETURNING id");
     sql_send(other, "SELECT pg_sleep(1.5)");
     fed_one();
-    ck_assert(drain_hints("default", 1)); /* a look behind the cursor may push it once more */
+    ck_assert(drain_hints("default", 1)); /* reading behind the cursor may push it once more */
     sql_wait(other);
     ck_assert(!is_fed(id));
     sql_run(other, "COMMIT");
@@ -156,13 +157,13 @@ START_TEST(one_row_of_a_transaction_that_works_on_is_fed_after_its_commit)
 }
 END_TEST
 
-/* What it was told before it stopped is four ticks old when it reads it. */
+/* Its latest notification is four ticks old when it reads it. */
 START_TEST(rows_that_were_committed_while_the_leader_was_stopped_are_fed)
 {
     given_leader();
     sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
     fed_one();
-    (void)WAIT_UNTIL(false, 3 * TICK_US); /* it knows that somebody writes */
+    (void)WAIT_UNTIL(false, 3 * TICK_US); /* it knows that a transaction is writing */
     fleet_signal(fleet.schedulers[0], SIGSTOP);
     sql_run(other, "COMMIT; BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
     (void)fleet_enqueue(&fleet, "noop", "{}", 1);
@@ -173,7 +174,8 @@ START_TEST(rows_that_were_committed_while_the_leader_was_stopped_are_fed)
 }
 END_TEST
 
-/* Late by less than the look-behind: found by reading what is young once more. */
+/* They are late by less than the look-behind, so the feed finds them when it reads the recent rows
+ * again. */
 START_TEST(rows_that_commit_out_of_order_are_fed_at_once)
 {
     given_leader();
@@ -197,7 +199,7 @@ START_TEST(hints_are_bounded_by_look_ahead_and_filled_up)
 }
 END_TEST
 
-/* The hints are full of the other's, and nobody pops any. */
+/* The hints are full of the other tenant's jobs, and no worker pops any. */
 START_TEST(feat_B28_a_tenants_first_job_is_fed_ahead_of_anothers_thousand)
 {
     given_leader();
@@ -231,7 +233,7 @@ START_TEST(a_queue_is_fed_again_when_its_pause_ends)
     sql_run(fleet.sql, "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
     ck_assert(WAIT_UNTIL(is_hungry(), SOON_US));
     int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
-    (void)WAIT_UNTIL(is_fed(id), 2 * TICK_US); /* one tick late at most: the pause is not instant */
+    (void)WAIT_UNTIL(is_fed(id), 2 * TICK_US); /* at most one tick late: a pause is not instant */
     pop_hints("default", 10);
     ck_assert(!WAIT_UNTIL(is_fed(id), 3 * TICK_US));
     sql_run(fleet.sql, "UPDATE claimd.queue SET paused = false");
@@ -274,7 +276,7 @@ START_TEST(W0_a_lost_pop_that_a_worker_reports_is_fed_again)
 }
 END_TEST
 
-/* Four hundred tenants that nobody knew before: all of them at once, not one with each tick. */
+/* Four hundred new tenants: all are found at once, not one per tick. */
 START_TEST(lanes_that_are_new_are_all_found_at_once)
 {
     given_leader();

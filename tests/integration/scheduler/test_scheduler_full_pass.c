@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The net below the feed, with a real scheduler: whatever put a due row behind the cursors, and
- * whatever was away meanwhile, the row is fed, and the scheduler ends when it is told to. */
+ * The safety net of the feed, with a real scheduler: whatever put a due row behind the cursors, and
+ * whatever was away meanwhile, the row is fed; and the scheduler ends when asked to. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -13,7 +13,7 @@
 #define TICK_US ((int64_t)(SCALE * US_PER_S))
 #define FULL_PASSES "\"scheduler\": {\"full_pass_ms\": 2000}"
 #define CPU_SHARE_MAX \
-    20 /* percent: one that spins has a whole core, on a busy machine half of one */
+    20 /* percent: a busy loop takes a whole core, or half of one on a busy machine */
 
 static struct sql *other; /* a second session */
 
@@ -34,13 +34,13 @@ static bool is_fed(int64_t id)
     return has_hint("default", id);
 }
 
-/* Each row once; a row that is gone may have left a hint behind. */
+/* Counts each row once; a row that is gone may have left a hint behind. */
 static bool is_fed_to(const char *queue, int64_t count)
 {
     return rows_with_hints(queue) == count;
 }
 
-/* The leader's cursor has passed everything that is there. */
+/* Starts a leader and waits until its cursor has passed every row. */
 static void given_fed_leader(void)
 {
     given_worker(1, "default,zz", "noop");
@@ -56,7 +56,7 @@ static void must_end_in_good_order(void)
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 0);
 }
 
-/* µs of CPU of the scheduler so far. */
+/* Returns the CPU time of the scheduler so far, in µs. */
 static int64_t cpu_us(void)
 {
     char path[64];
@@ -82,8 +82,8 @@ static void must_not_spin_for(int64_t us)
                   (long long)share);
 }
 
-/* A job that was running while the cursor passed it, given back by a statement that tells
- * nobody. */
+/* The job was running when the cursor passed it, and is given back by a statement that sends no
+ * notification. */
 START_TEST(rule13_a_row_that_comes_back_behind_the_cursor_is_fed_though_nobody_says_so)
 {
     given_worker(1, "default,zz", "noop");
@@ -92,7 +92,7 @@ START_TEST(rule13_a_row_that_comes_back_behind_the_cursor_is_fed_though_nobody_s
     int64_t later = fleet_enqueue(&fleet, "noop", "{}", 10);
     ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
     ck_assert(drain_hints("default", 10));
-    (void)WAIT_UNTIL(false, 8 * TICK_US); /* long enough for any mark to be saved behind it */
+    (void)WAIT_UNTIL(false, 8 * TICK_US); /* long enough for any cursor to be saved past it */
     sql_run(fleet.sql, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
@@ -112,7 +112,7 @@ START_TEST(rule13_a_new_leader_feeds_what_the_old_one_never_would_have)
 }
 END_TEST
 
-/* To the cursors a clock that went back by a minute is nothing but rows that are a minute older. */
+/* For the cursors, a clock that went back by a minute only means rows that are a minute older. */
 START_TEST(rule13_rows_of_a_clock_that_went_back_are_fed)
 {
     given_fed_leader();
@@ -128,12 +128,12 @@ START_TEST(X1_hints_that_vanish_one_by_one_are_fed_again)
     given_fed_leader();
     (void)fleet_enqueue(&fleet, "noop", "{}", 100);
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
-    pop_hints("default", 50); /* as somebody would who then says nothing at all */
+    pop_hints("default", 50); /* hints that a reader took and then lost */
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
 }
 END_TEST
 
-/* The transaction began and ended while no tick could say which ones write. */
+/* The transaction began and ended while no tick could find out which ones are writing. */
 START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
 {
     given_fed_leader();
@@ -154,7 +154,7 @@ START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
 }
 END_TEST
 
-/* A producer that makes a queue of each row hides nobody's work. */
+/* A producer that puts each row into its own queue delays no other queue. */
 START_TEST(a_queue_that_sorts_after_thousands_of_unserved_ones_is_fed)
 {
     given_fed_leader();
@@ -177,8 +177,8 @@ static void masters_away(int64_t us)
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
 }
 
-/* A recovery that follows no failure since the lead was lost; others are as it should be: the first
- * full pass of the new lead may fail as well. */
+/* True if a recovery was logged without a failure since the lead was lost. Other recoveries are
+ * correct: the first full pass of the new lead may fail as well. */
 static bool counts_failures_before_the_lead(void)
 {
     char path[SERVER_PATH_MAX + 64];
@@ -202,7 +202,7 @@ static bool counts_failures_before_the_lead(void)
     return is_counted;
 }
 
-/* leader_lost has ended it. */
+/* leader_lost has ended that series of failures. */
 START_TEST(a_scheduler_that_leads_again_does_not_count_the_full_passes_that_failed_before)
 {
     given_fed_leader();
@@ -212,7 +212,7 @@ START_TEST(a_scheduler_that_leads_again_does_not_count_the_full_passes_that_fail
     masters_restart();
     (void)fleet_enqueue(&fleet, "noop", "{}", 100);
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
-    pop_hints("default", 50); /* which only a full pass can know */
+    pop_hints("default", 50); /* only a full pass can find out */
     ck_assert(WAIT_UNTIL(is_fed_to("default", 100), SOON_US));
     ck_assert(!counts_failures_before_the_lead());
 }
@@ -232,7 +232,7 @@ START_TEST(a_leader_without_postgresql_while_a_row_falls_due_does_not_spin_and_f
     given_fed_leader();
     int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
                                     " now() + interval '1 s') RETURNING id");
-    (void)WAIT_UNTIL(false, 2 * TICK_US); /* the leader knows of it */
+    (void)WAIT_UNTIL(false, 2 * TICK_US); /* the leader has seen it */
     sql_close(other);
     sql_close(fleet.sql);
     pg_server_kill(&fleet.pg);
@@ -245,7 +245,7 @@ START_TEST(a_leader_without_postgresql_while_a_row_falls_due_does_not_spin_and_f
 }
 END_TEST
 
-/* Somebody's SET where a set of hints should be. */
+/* Another program has written a string under the key of a hint set. */
 START_TEST(H3_a_key_of_another_type_in_place_of_the_hints_stops_nobody)
 {
     given_fed_leader();
@@ -259,7 +259,7 @@ START_TEST(H3_a_key_of_another_type_in_place_of_the_hints_stops_nobody)
 }
 END_TEST
 
-/* Redis that takes no more writes: no memory is left. */
+/* Redis refuses writes because it has no memory left. */
 START_TEST(a_leader_whose_hints_are_refused_does_not_spin_and_feeds_when_they_are_taken)
 {
     given_fed_leader();

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * More lanes than the feed has room for, and lanes that nobody serves: neither starves a queue that
- * has a worker (inv.L1). There are no full passes here: what is found is found by the feed. */
+ * More lanes than the feed has room for, and lanes that no worker serves: neither starves a queue
+ * that has a worker (inv.L1). There are no full passes here, so each row must be found by the
+ * feed. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
 #include <stdio.h>
 
 #define NO_FULL_PASS "\"scheduler\": {\"full_pass_ms\": 3600000, \"look_ahead\": 1000}"
-#define SHARES 12000 /* of each of three priorities: more than there are places for lanes */
+#define SHARES 12000 /* of each of three priorities: more than the feed can hold lanes */
 #define FED_US (20 * US_PER_S)
 
 static void setup(void)
@@ -34,7 +35,7 @@ static bool said(const char *text)
     return fleet_log_count(&fleet, "claimd-scheduler", 0, text) > 0;
 }
 
-/* A job in a lane that nobody knows gets its hint. */
+/* True if a job in an unknown lane gets its hint. */
 static bool is_fed(const char *queue)
 {
     int64_t id = sql_i64(fleet.sql,
@@ -57,7 +58,7 @@ START_TEST(L1_a_queue_with_more_lanes_than_there_is_room_for_does_not_starve_oth
 }
 END_TEST
 
-/* More of them than a lap reads of a tenant, and one behind them that waits for nothing. */
+/* Adds more waiting jobs of a tenant than a lap reads, and behind them one that does not wait. */
 static int64_t given_job_behind_those_that_wait_for_their_key(void)
 {
     sql_run(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who leads, how a scheduler ends, and when it refuses to start; and the days that it keeps. */
+ * Which scheduler leads, how a scheduler ends, when it refuses to start, and the days that it
+ * keeps. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -26,7 +27,7 @@ static bool said(size_t i, const char *text)
     return fleet_log_count(&fleet, "claimd-scheduler", i, text) > 0;
 }
 
-/* The test that fails shows what it says instead. */
+/* A failing test shows the reason that was logged instead. */
 static void assert_lost(size_t i, const char *why)
 {
     char path[2 * SERVER_PATH_MAX];
@@ -69,7 +70,7 @@ START_TEST(A6_the_leader_is_killed_and_the_standby_leads_within_6_s)
 }
 END_TEST
 
-/* Its Redis is well, so it would keep its lease for ever, and the standby would look on. */
+/* Its Redis works, so it would keep its lease for ever, and the standby would never take over. */
 START_TEST(a_leader_that_can_not_feed_hands_over_to_a_standby_that_can)
 {
     char login[SERVER_PATH_MAX + 64];
@@ -93,7 +94,7 @@ END_TEST
 
 START_TEST(a_leader_that_ends_gives_its_lock_up)
 {
-    /* Nobody waits for the end of such a lease. */
+    /* No scheduler could wait for the end of such a lease. */
     fleet_launch_scheduler(&fleet, 0,
                            (const char *const[]){"CLAIMD_SCHEDULER_LEAD_TTL_MS=600000", NULL});
     ck_assert(WAIT_UNTIL(leads(0), SOON_US));
@@ -107,7 +108,7 @@ START_TEST(a_leader_that_ends_gives_its_lock_up)
 }
 END_TEST
 
-/* It wakes up believing that it leads: what it does then is wasteful, not harmful. */
+/* It wakes up believing that it leads; what it does then is wasteful, but harmless. */
 START_TEST(a_paused_leader_steps_down_when_it_wakes)
 {
     start_leader(0);
@@ -223,7 +224,7 @@ START_TEST(days_are_kept_ahead_and_old_ones_dropped_beside_an_open_reader)
 }
 END_TEST
 
-/* One that is there was interrupted: it has to be made again. */
+/* An index that exists but is invalid, because its build was interrupted, must be made again. */
 START_TEST(a_day_that_is_over_can_be_searched_by_its_indexes)
 {
     sql_run(fleet.sql,
@@ -257,7 +258,7 @@ START_TEST(a_day_that_is_over_can_be_searched_by_its_indexes)
         {"kind = ''a''", "kind"},
         {"queue = ANY (''{a,b}'')", "queue"},
         {"finalized_at < now() - interval ''1 h''", "ended"}};
-    sql_run(fleet.sql, "SET enable_indexscan = off"); /* by id */
+    sql_run(fleet.sql, "SET enable_indexscan = off"); /* the one on the id */
     for (size_t i = 0; i < ARRAY_COUNT(searches); i++) {
         ck_assert_msg(sql_i64(fleet.sql,
                               "SELECT count(*) FROM plan('SELECT id FROM claimd.jobs WHERE %s') AS "

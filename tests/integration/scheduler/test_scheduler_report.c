@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What schedulers say of themselves in PostgreSQL, for doctor. */
+ * The schedulers' own reports in PostgreSQL, for doctor. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -49,8 +49,8 @@ START_TEST(a_standby_says_that_it_does_not_lead)
 }
 END_TEST
 
-/* What it sent last may be lost with its connection: then the row goes stale, as of a killed
- * one. */
+/* The last statement may be lost with its connection; then the row goes stale, like that of a
+ * killed scheduler. */
 START_TEST(a_scheduler_that_ends_takes_its_row_away_and_a_killed_one_goes_stale)
 {
     start_leader(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A real scheduler rescues: two witnesses, never one (ARCHITECTURE §6). Workers are rows here, and
- * their leases are keys that the test holds. */
+ * A real scheduler rescues jobs: on two witnesses, never on one (ARCHITECTURE §6). Workers are rows
+ * here, and their leases are keys that the test holds. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -67,7 +67,7 @@ START_TEST(W6_a_dead_workers_jobs_are_available_again_and_hinted)
     ck_assert(!is_available(living));
     ck_assert(!is_dead(2));
     ck_assert_int_eq(fleet_lock_keys(&fleet),
-                     3); /* of the living one; the rescuer's are released */
+                     3); /* the live worker's; the rescuer has released its own */
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(many_jobs_of_a_dead_worker_are_all_moved)
 }
 END_TEST
 
-/* An operator's trigger: this one can't be put into the history at all. */
+/* The operator's trigger refuses this job in the history, always. */
 START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
 {
     sql_run(fleet.sql,
@@ -195,7 +195,7 @@ START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
 }
 END_TEST
 
-/* leader_lost has ended it. */
+/* leader_lost has ended that series of failures. */
 START_TEST(a_scheduler_that_leads_again_does_not_count_the_rescues_that_failed_before)
 {
     (void)given_running(1, "noop", 25);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The leader deletes what is older than its rule (feat.B20), and drops days of which nothing is
- * left. */
+ * The leader deletes jobs that are older than their retention rule (feat.B20), and drops days that
+ * have become empty. */
 #include "scheduler_world.h"
 #include "support/suite.h"
 
@@ -64,7 +64,7 @@ START_TEST(feat_B20_the_leader_deletes_what_is_older_than_its_rule_and_drops_wha
     sql_run(fleet.sql, "SELECT claimd.retain_kind('long', '30 days')");
     start_leader(0);
     ck_assert(WAIT_UNTIL(jobs_of("short") == 0, SOON_US));
-    ck_assert(WAIT_UNTIL(past_days() == 2, SOON_US)); /* nothing was left of 5 days ago */
+    ck_assert(WAIT_UNTIL(past_days() == 2, SOON_US)); /* the day 5 days ago has become empty */
     ck_assert_int_eq(jobs_of("long"), 20);
     ck_assert(WAIT_UNTIL(said(0, "event=pruned"), SOON_US));
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.history_day WHERE NOT "
@@ -107,7 +107,8 @@ START_TEST(feat_B20_a_job_that_somebody_has_locked_goes_later)
     ck_assert_int_eq(jobs_of("short"), 10);
     sql_run(reader, "ROLLBACK");
     ck_assert(WAIT_UNTIL(jobs_of("short") == 0, SOON_US));
-    /* On a busy machine it may lose the lead; a new leader does not know of the failure. */
+    /* On a busy machine the leader may lose its lead, and a new leader doesn't know of the
+     * failure. */
     ck_assert(
         WAIT_UNTIL(said(0, "event=history_recovered") || said(0, "event=leader_lost"), SOON_US));
     sql_close(reader);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test_sdk_install.sh BUILD_DIR: installs claimd to a fresh prefix and builds examples/plugin there as its README says,
-# with nothing of the source tree in reach; the installed claimd-runner must serve it.
+# test_sdk_install.sh BUILD_DIR: installs claimd to a fresh prefix and builds examples/plugin there as its README
+# describes, without access to the source tree; the installed claimd-runner must then serve it.
 set -eu
 umask 022
 build=$1
@@ -35,7 +35,8 @@ case $list in
     *) echo "a plugin was refused"; exit 1 ;;
 esac
 
-# The installed programs look for plugins beside themselves. There is no PostgreSQL: doctor goes on.
+# The installed programs look for plugins in their own prefix. There is no PostgreSQL here; doctor continues
+# without it.
 unset CLAIMD_CONFIG CLAIMD_WORKER_PLUGIN_DIR
 doctor=$(CLAIMD_POSTGRES_CONNINFO="host=$work" "$work/prefix/bin/claimctl" doctor 2>&1) || true
 case $doctor in
@@ -44,7 +45,7 @@ case $doctor in
     *) echo "$doctor"; exit 1 ;;
 esac
 
-# The same by CMake, as the README offers, and the header alone in both languages.
+# Builds it with CMake, as the README offers, and compiles the header alone in C and in C++.
 cmake -G Ninja -S . -B build >cmake.log || { cat cmake.log; exit 1; }
 cmake --build build >cmake.log || { cat cmake.log; exit 1; }
 [ -s build/greet.so ] || { echo "CMake built no greet.so"; exit 1; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checked fixtures of suites that ask one database by one session of its owner. */
+ * Checked fixtures of suites that query one database through one session of its owner. */
 #ifndef CLAIMD_TESTS_SQL_DB_H
 #define CLAIMD_TESTS_SQL_DB_H
 
@@ -19,7 +19,7 @@ static inline void run(const char *sql)
     (void)side_run(db, sql);
 }
 
-/* Its first value; until the next call. */
+/* Returns the first value of the result, valid until the next call. */
 static inline const char *text(const char *sql)
 {
     static struct side_reply reply;

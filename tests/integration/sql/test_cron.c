@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd.cron_next: the times of a text, beside a definition that looks at every minute, and what
- * is refused. */
+ * claimd.cron_next: the times of an expression, compared with a definition that tests every minute,
+ * and what is refused. */
 #include "support/pg_fixture.h"
 
 #include <stdio.h>
@@ -21,8 +21,8 @@ static void teardown(void)
     world_teardown();
 }
 
-/* The next three times after `after`, as UTC. Only the first looks the zone up: PostgreSQL reads
- * the files of all zones for that, which takes seconds in some containers. */
+/* Compares the next three times after `after`, in UTC. Only the first call looks up the zone:
+ * PostgreSQL reads the files of all zones for that, which takes seconds in some containers. */
 static void assert_next(const char *cron, const char *zone, const char *after, const char *expected)
 {
     char sql[1024];
@@ -65,7 +65,8 @@ START_TEST(the_fields_mean_what_they_mean_in_vixie_cron)
          "2104-02-29 00:00:00, 2108-02-29 00:00:00, 2112-02-29 00:00:00"},
         {"0 0 1 jan,jul *", "2026-11-22 20:00",
          "2027-01-01 00:00:00, 2027-07-01 00:00:00, 2028-01-01 00:00:00"},
-        /* Both days given: either. With a * at the front of one: both. */
+        /* With both kinds of days, either may match. If one of them begins with *, both must
+         * match. */
         {"0 0 13 * fri", "2026-11-22 20:00",
          "2026-11-27 00:00:00, 2026-12-04 00:00:00, 2026-12-11 00:00:00"},
         {"0 0 24 * fri", "2026-11-22 20:00",
@@ -120,8 +121,8 @@ END_TEST
 
 /* ---- daylight saving ---- */
 
-/* On 2026-03-29 Berlin's clock goes from 2:00 to 3:00 at 1:00 UTC; on 2026-10-25 from 3:00 back to
- * 2:00 at 1:00 UTC. New York: 2026-03-08 at 7:00 UTC, 2026-11-01 at 6:00 UTC. */
+/* In Berlin the clock goes from 2:00 to 3:00 on 2026-03-29 at 1:00 UTC, and from 3:00 back to 2:00
+ * on 2026-10-25 at 1:00 UTC. In New York: 2026-03-08 at 7:00 UTC, 2026-11-01 at 6:00 UTC. */
 START_TEST(a_time_in_the_gap_fires_once_right_after_it)
 {
     assert_next("30 2 * * *", "Europe/Berlin", "2026-03-28 01:30",
@@ -161,9 +162,9 @@ START_TEST(every_hour_of_the_day_means_every_hour_that_passes)
 }
 END_TEST
 
-/* What the functions do by jumps, by looking at each minute of some days: a text that names its
- * hours fires when the clock first shows its reading, or has passed it; one for every hour fires
- * whenever the clock shows it. */
+/* The function jumps to the next time; this query tests each minute of some days instead. An
+ * expression that names its hours fires when the clock first shows that time, or has passed it; one
+ * for every hour fires whenever the clock shows it. */
 static const char each_minute[] =
     "WITH day(low, high) AS (VALUES ('%s'::timestamptz, '%s'::timestamptz)), "
     "clock AS (SELECT u, u AT TIME ZONE '%s' AS l FROM day, generate_series(low - interval '2 "
@@ -185,7 +186,7 @@ static const char *const days[][3] = {
     {"2026-10-24 12:00", "2026-10-26 12:00", "Europe/Berlin"},
     {"2026-03-07 12:00", "2026-03-09 12:00", "America/New_York"},
     {"2026-10-31 12:00", "2026-11-02 12:00", "America/New_York"},
-    {"2026-10-02 12:00", "2026-10-05 12:00", "Australia/Lord_Howe"}, /* half an hour */
+    {"2026-10-02 12:00", "2026-10-05 12:00", "Australia/Lord_Howe"}, /* by half an hour */
     {"2026-04-03 12:00", "2026-04-06 12:00", "Australia/Lord_Howe"},
     {"2022-03-26 12:00", "2022-03-28 12:00", "Asia/Beirut"}, /* at midnight */
     {"2022-10-29 12:00", "2022-10-31 12:00", "Asia/Beirut"},
@@ -219,14 +220,14 @@ START_TEST(the_jumps_find_what_a_look_at_each_minute_finds)
         (void)snprintf(sql, sizeof sql, each_minute, days[_i][0], days[_i][1], zone,
                        texts[t].matches, texts[t].every_hour, cron, zone, cron, zone);
         struct side_reply r = side_run(db, sql);
-        /* Nothing in these days, on both sides, is as good. */
+        /* It is also right if neither finds a time in these days. */
         ck_assert_msg(strcmp(r.text, "same") == 0 || strcmp(r.text, "found  wanted ") == 0,
                       "%s in %s from %s: %s", cron, zone, days[_i][0], r.text);
     }
 }
 END_TEST
 
-/* Looking at each second of these waits would take minutes. */
+/* Testing each second of these waits would take minutes. */
 START_TEST(a_long_wait_is_found_at_once)
 {
     int64_t began_us = clock_boot_us();
@@ -259,7 +260,7 @@ START_TEST(the_last_tick_of_a_span_is_found_by_halves)
 }
 END_TEST
 
-/* ---- refused ---- */
+/* ---- refusals ---- */
 
 START_TEST(what_is_no_cron_is_refused_with_the_allowed_form)
 {

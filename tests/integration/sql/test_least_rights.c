@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * deploy/redis/claimd.acl and deploy/postgres/roles.sql are enough for the daemons, and for nothing
- * else (fault.J2, fault.J3, lock.C5). One fleet serves all tests of this program. */
+ * deploy/redis/claimd.acl and deploy/postgres/roles.sql give the daemons the rights that they need,
+ * and no others (fault.J2, fault.J3, lock.C5). One fleet serves all tests of this program. */
 #include "base/buf.h"
 #include "cluster/child.h"
 #include "support/fleet.h"
@@ -20,7 +20,7 @@
 #define SCRIPT_REFUSED "executing the script can't|ACL failure in script" /* Redis 7.0|later */
 
 static struct fleet fleet;
-static char secrets[SERVER_PATH_MAX]; /* passwords by the name of their user */
+static char secrets[SERVER_PATH_MAX]; /* a file for each user's password */
 static char conf[2 * PATH_SIZE];
 
 #define OK(call)                                                      \
@@ -29,7 +29,7 @@ static char conf[2 * PATH_SIZE];
         ck_assert_msg((call) == STATUS_OK, "%s: %s", #call, err.msg); \
     } while (0)
 
-/* ---- the files of deploy/ at work ---- */
+/* ---- the files of deploy/ ---- */
 
 static void write_file(const char *path, const char *text, mode_t mode)
 {
@@ -68,7 +68,7 @@ static void run(const char *const *argv, struct buf *out)
     ck_assert_msg(code == 0, "%s: exit %d: %s", argv[0], code, buf_at(out));
 }
 
-/* The shipped users, and one of ours who may look. */
+/* Writes the shipped users, and an operator of the test who may read everything. */
 static void make_acl(void)
 {
     char script[PATH_SIZE];
@@ -106,7 +106,7 @@ static void psql_roles(void)
                      "claimd_scheduler_login\nclaimd_worker_login\nclaimd_producer_login\n");
 }
 
-/* SECURITY.md, "A database of its own". */
+/* As in SECURITY.md, "A database of its own". */
 static void close_the_database(void)
 {
     sql_run(fleet.sql, "REVOKE ALL ON DATABASE claimd FROM PUBLIC");
@@ -115,7 +115,7 @@ static void close_the_database(void)
     sql_run(fleet.sql, "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
 }
 
-/* From now on everybody but the superuser needs a password. */
+/* From now on every user except the superuser needs a password. */
 static void ask_for_passwords(void)
 {
     static const char load_time[] = "SELECT extract(epoch FROM pg_conf_load_time()) * 1000000";
@@ -211,7 +211,7 @@ static void as_user(size_t master, const char *user, const char *password, const
     OK(buf_append(out, "", 1, &err));
 }
 
-/* Is one of the texts, which are parted by '|', in there? */
+/* True if `where` contains one of `texts`, which are separated by '|'. */
 static bool has_one_of(const char *where, const char *texts)
 {
     char copy[128];
@@ -225,7 +225,7 @@ static bool has_one_of(const char *where, const char *texts)
     return false;
 }
 
-/* `command`: words parted by single spaces. */
+/* `command`: words separated by single spaces. */
 static void redis_says(const char *user, const char *command, const char *expected)
 {
     char password[64] = "op";
@@ -244,7 +244,7 @@ static bool redis_is_empty(size_t master, const char *command)
     return strspn(buf_at(&out), "\n") == strlen(buf_at(&out));
 }
 
-/* How often a master refused to block for hints. */
+/* Returns how often a master refused to block for hints. */
 static int64_t refused_pops(size_t master)
 {
     static const char name[] = "cmdstat_bzmpop:";
@@ -275,7 +275,7 @@ static bool two_run(void)
     return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2;
 }
 
-/* Of worker 0, with two jobs. */
+/* Kills worker 0 while it runs two jobs. */
 static void given_death_at_work(void)
 {
     fleet_enqueue(&fleet, "sleep", "{\"ms\": 3000}", 2);
@@ -290,8 +290,9 @@ START_TEST(P1_C5_the_least_rights_are_enough_for_jobs_and_their_rescue)
     fleet_enqueue(&fleet, "fail", "{}", 1);
     fleet_wait_finished(&fleet, 300, "completed", SOON_US);
     ck_assert_int_eq(finished("discarded"), 1);
-    /* A restarted worker hands back what its predecessor had; the scheduler moves the jobs of one
-     * that stays away. They last longer than a lease, so it is extended as well. */
+    /* A restarted worker hands back its predecessor's jobs; the scheduler moves the jobs of a
+     * worker that does not return. They last longer than a lease, so leases are extended as
+     * well. */
     given_death_at_work();
     start_worker(0);
     ck_assert(WAIT_UNTIL(finished("completed") == 302, SOON_US));
@@ -302,7 +303,7 @@ START_TEST(P1_C5_the_least_rights_are_enough_for_jobs_and_their_rescue)
     ck_assert_int_ge(fleet_log_count(&fleet, "claimd-worker", 0, "event=predecessor_ended"), 1);
     ck_assert_int_ge(fleet_log_count(&fleet, "claimd-scheduler", 0, "event=rescued"), 1);
     for (size_t i = 0; i < fleet.options.masters; i++) {
-        ck_assert(redis_is_empty(i, "ACL LOG")); /* nothing was refused, in scripts neither */
+        ck_assert(redis_is_empty(i, "ACL LOG")); /* no command was refused, in scripts either */
     }
     ck_assert_int_eq(complaints("permission denied"), 0);
 }
@@ -328,7 +329,7 @@ START_TEST(C5_doctor_is_content_with_its_user)
 }
 END_TEST
 
-/* ---- what must not ---- */
+/* ---- what must be refused ---- */
 
 static struct sql *login(const char *role)
 {
@@ -383,7 +384,7 @@ START_TEST(J2_the_workers_login_can_not_put_jobs_in_change_them_or_touch_the_sch
 }
 END_TEST
 
-/* psql with variables; -v shows passwords to everybody, but these are none. */
+/* Runs psql with variables; -v shows passwords to every user, but these are not real ones. */
 static int psql_says(const char *variable, const char *expected)
 {
     char script[PATH_SIZE];
@@ -446,7 +447,7 @@ START_TEST(J2_the_producers_login_puts_jobs_in_and_sees_none)
 }
 END_TEST
 
-/* Of scheduler and worker alike. */
+/* Refused to the scheduler and to the worker. */
 static const char *const nobodys_commands[] = {
     "FLUSHALL",
     "FLUSHDB",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schedules by their functions: ticks whose jobs have keys or are put off, and schedules that wait
- * beyond their next tick. */
+ * Schedules through their functions: ticks whose jobs have keys or are delayed, and schedules that
+ * wait beyond their next tick. */
 #include "sql_db.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void assert_text(const char *sql, const char *text)
     ck_assert_str_eq(side_run(db, sql).text, text);
 }
 
-/* A tick of the present minute is due, and fires; what became of it. */
+/* Makes a tick of the current minute due and fires it; returns the outcome. */
 static const char *fire(const char *name)
 {
     static struct side_reply r;
@@ -29,7 +29,7 @@ static const char *fire(const char *name)
                    "'30 s'), wake_at = now() WHERE name = '%s'",
                    name);
     (void)side_run(db, sql);
-    /* One tick, and no more. */
+    /* Fires exactly one tick. */
     (void)snprintf(sql, sizeof sql,
                    "SELECT string_agg(concat_ws(' ', f.outcome, f.error), ',') FROM "
                    "claimd.schedule s, claimd.fire_schedule(s, s.next_at) f WHERE name = '%s'",
@@ -38,7 +38,7 @@ static const char *fire(const char *name)
     return r.text;
 }
 
-/* ---- what enqueue takes ---- */
+/* ---- the parameters of enqueue ---- */
 
 START_TEST(feat_B29_a_schedule_takes_what_enqueue_takes)
 {
@@ -56,7 +56,7 @@ START_TEST(feat_B29_a_schedule_takes_what_enqueue_takes)
         "backoff, unique_key, (SELECT concat(states, ' ', expires_at - clock_timestamp() "
         "BETWEEN '59 min' AND '1 h') FROM claimd.job_key)) FROM claimd.job",
         "e f t t fixed:30s {\"kind\": \"a\", \"queue\": \"default\"} completed t");
-    /* What is left out next time is the default again. */
+    /* A parameter that is omitted next time returns to its default. */
     run("SELECT claimd.schedule_set('s', 'a', '* * * * * *')");
     assert_text(
         "SELECT num_nulls(exclusive_key, second_key, share_key, backoff, unique_key, unique_by, "
@@ -184,7 +184,7 @@ START_TEST(feat_B29_jitter_puts_a_job_off_by_what_name_and_tick_say)
     for (int i = 0; i < 6; i++) {
         run("SELECT outcome FROM claimd.fire_schedules()");
     }
-    /* Both have the same ticks, and each of them its own times. */
+    /* Both have the same ticks, but each has its own times. */
     assert_text("SELECT concat_ws(' ', count(*) >= 100, bool_and(j.scheduled_at - f.due_at BETWEEN "
                 "'0' AND '60 s'), max(j.scheduled_at - f.due_at) - min(j.scheduled_at - f.due_at) "
                 "> '45 s', count(DISTINCT j.scheduled_at - f.due_at) > 90) FROM "
@@ -218,7 +218,7 @@ START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended)
         "next_at = next_at + interval '2 h', wake_at = wake_at + interval '2 h'",
         /* A failure while PostgreSQL's clock was ahead. */
         "wake_at = now() + interval '1 day', failures = 3, error = 'no room'",
-        /* The clock was put back to before it was set. */
+        /* The clock was put back to before the schedule was set. */
         ("start_at = start_at + interval '1 day', next_at = next_at + interval '1 day', wake_at = "
          "wake_at + interval '1 day'"),
     };
@@ -252,7 +252,7 @@ START_TEST(feat_B29_a_schedule_that_waits_for_the_right_time_is_left_alone)
         (void)side_run(db, sql);
         assert_text(beyond, "");
     }
-    /* Right after a firing, and as if the clock had then been put back by 50 s. */
+    /* Right after a firing, and then with the clock put back by 50 s. */
     run("UPDATE claimd.schedule SET wake_at = now(), next_at = date_trunc('minute', "
         "now()) WHERE cron LIKE '* *'");
     run("SELECT outcome FROM claimd.fire_schedules()");
@@ -260,7 +260,7 @@ START_TEST(feat_B29_a_schedule_that_waits_for_the_right_time_is_left_alone)
     run("UPDATE claimd.schedule SET next_at = next_at + interval '50 s', wake_at = "
         "wake_at + interval '50 s' WHERE cron = '* * * * * *'");
     assert_text(mended, "");
-    /* What is due and fails, waits for up to 300 s. */
+    /* A due schedule that fails waits for up to 300 s. */
     run("UPDATE claimd.schedule SET next_at = date_trunc('second', now()), wake_at "
         "= now() + interval '300 s'");
     assert_text(mended, "");

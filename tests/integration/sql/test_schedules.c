@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Schedules by their functions: set, pause, run, next, and what fire_schedules() makes of ticks. */
+ * Schedules through their functions: set, pause, run, next, and how fire_schedules() handles
+ * ticks. */
 #include "support/pg_fixture.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static int64_t jobs_of(const char *kind)
     return side_number(db, sql);
 }
 
-/* As if nobody had looked at it for so long. */
+/* Moves the schedule into the past, so that it was not looked at for `time`. */
 static void let_pass(const char *name, const char *time)
 {
     char sql[512];
@@ -40,7 +41,7 @@ static void let_pass(const char *name, const char *time)
     (void)side_run(db, sql);
 }
 
-/* Fires until nothing is due; what happened, as "outcome*count", in order of their names. */
+/* Fires until no tick is due; returns the events as "outcome*count", ordered by name. */
 static const char *fire(void)
 {
     static struct side_reply r;
@@ -204,7 +205,7 @@ START_TEST(a_tick_makes_one_job_with_what_the_schedule_says)
 }
 END_TEST
 
-/* The second safeguard, behind next_at: say of a leader whose clock was put back. */
+/* The second safeguard, behind next_at: for example against a leader whose clock was put back. */
 START_TEST(a_tick_that_fired_never_fires_again)
 {
     (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *')");
@@ -261,7 +262,7 @@ START_TEST(missed_ticks_all_fires_each_one_within_the_window)
 }
 END_TEST
 
-/* A change of leaders takes seconds, and is nobody's miss. */
+/* A change of leader takes seconds, and must not count as a missed tick. */
 START_TEST(ticks_of_the_last_minute_fire_whatever_the_policy)
 {
     static const char *const policies[] = {"none", "latest", "all"};
@@ -301,7 +302,7 @@ START_TEST(overlap_skip_leaves_a_tick_out_while_a_job_of_it_is_open)
     (void)side_run(db, "SELECT claimd.cancel(min(id)) FROM claimd.job");
     let_pass("a", "41 s");
     (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
-    ck_assert_str_eq(fire(), "skipped*1"); /* the one by hand is open */
+    ck_assert_str_eq(fire(), "skipped*1"); /* the job of the manual run is open */
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
     let_pass("a", "42 s");
     (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
@@ -325,7 +326,7 @@ START_TEST(one_bad_schedule_stops_no_other_and_shows_its_error)
                      "+ interval '1 s') FROM claimd.schedule WHERE name = 'b'")
             .text,
         "1 t t t t");
-    /* Once its cause is gone, the tick fires that had failed. */
+    /* Once the cause is removed, the failed tick fires. */
     (void)side_run(db, "ALTER TABLE claimd.job DROP CONSTRAINT no_bad");
     (void)side_run(db, "UPDATE claimd.schedule SET wake_at = now() WHERE name = 'b'");
     ck_assert_str_eq(fire(), "fired*1");
@@ -372,7 +373,7 @@ START_TEST(fire_says_when_there_is_something_to_do_again)
 }
 END_TEST
 
-/* ---- by hand ---- */
+/* ---- manual commands ---- */
 
 START_TEST(pause_and_resume_leave_the_time_between_out)
 {
@@ -386,7 +387,7 @@ START_TEST(pause_and_resume_leave_the_time_between_out)
         side_run(db, "SELECT (claimd.schedule_resume('a') > clock_timestamp())::text").text,
         "true");
     ck_assert_str_eq(fire(), "");
-    let_pass("a", "0 s"); /* resuming what goes on changes nothing */
+    let_pass("a", "0 s"); /* resuming a schedule that is not paused changes nothing */
     (void)side_run(db, "SELECT claimd.schedule_resume('a')");
     ck_assert_str_eq(fire(), "fired*1");
 }

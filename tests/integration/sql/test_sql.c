@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The schema by its contract: enqueue, cancel, states, checks, the trigger, days. */
+ * The contract of the schema: enqueue, cancel, states, checks, the trigger, days. */
 #include "model/job.h"
 #include "sql/queries.h"
 #include "sql_db.h"
@@ -12,7 +12,7 @@
 
 /* ---- states ---- */
 
-/* The texts of both CHECKs, in the order in which they are written there. */
+/* The states as both CHECKs write them, in the same order. */
 START_TEST(the_checks_name_the_states_of_the_model)
 {
     char expected[256] = "";
@@ -52,7 +52,7 @@ static void assert_whole_in_history(void)
                      "true");
 }
 
-/* Its function has the columns once more: migrations stay as they are. */
+/* Its function lists the columns a second time, and migrations are not changed later. */
 START_TEST(a_cancel_takes_all_columns_of_a_job_along)
 {
     put_whole_job(db);
@@ -238,7 +238,7 @@ START_TEST(a_time_in_the_past_means_now_however_long_ago)
 }
 END_TEST
 
-/* One of type json finds no function, and an overload for it would make '{}' ambiguous. */
+/* An argument of type json matches no function; an overload for it would make '{}' ambiguous. */
 START_TEST(args_are_jsonb_or_untyped)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a', '{}')::text");
@@ -288,12 +288,13 @@ START_TEST(what_a_cancel_has_asked_for_goes_with_the_run_whose_worker_has_not_he
     (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 7");
     ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelling");
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 1);
-    (void)side_run(db, "DELETE FROM claimd.job"); /* as the statement that completes it */
+    (void)side_run(db, "DELETE FROM claimd.job"); /* like the statement that completes it */
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 0);
 }
 END_TEST
 
-/* A program of the release before asks nobody: its job ends as it ends. */
+/* A program of the previous release does not ask for cancel requests: its job ends in its usual
+ * way. */
 START_TEST(a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind)
 {
     char sql[8192];
@@ -353,8 +354,8 @@ START_TEST(no_index_names_a_column_that_a_claim_changes)
 }
 END_TEST
 
-/* Where only one index shall remain, what has none gets a price at which PostgreSQL compiles it
- * each time. */
+/* With sequential scans disabled, a query without an index gets so high a cost that PostgreSQL
+ * would compile it with JIT each time. */
 START_TEST(what_forbids_scans_is_not_compiled)
 {
     ck_assert_str_eq(
@@ -401,7 +402,7 @@ START_TEST(a_statement_notifies_once_and_only_while_the_leader_is_hungry)
     (void)side_run(db, "UPDATE claimd.cluster SET hungry = true");
     (void)side_run(db, "INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 100)");
     RUN_UNTIL(notes > 0);
-    (void)side_run(listener, "SELECT 1"); /* whatever else was sent has arrived before this */
+    (void)side_run(listener, "SELECT 1"); /* every earlier notification arrives before this reply */
     ck_assert_int_eq(notes, 1);
     pg_close(listener);
 }
@@ -463,7 +464,7 @@ START_TEST(every_query_fits_the_schema_and_the_types_of_its_header)
     for (int i = 0; i < sql_statement_count; i++) {
         const char *text = sql_statements[i]->sql;
         if (strncmp(text, "VACUUM", 6) == 0 || strncmp(text, "COPY", 4) == 0) {
-            continue; /* not for PREPARE */
+            continue; /* cannot be prepared */
         }
         side_write_prepare(db, sql_statements[i], sql, sizeof sql);
         struct side_reply r = side_try(db, sql);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs after jobs by their contract in SQL (feat.B9). */
+ * The contract in SQL of jobs after jobs (feat.B9). */
 #include "support/pg_fixture.h"
 
 #include <jansson.h>
@@ -12,7 +12,7 @@ static void run(const char *sql)
     (void)side_run(db, sql);
 }
 
-/* Jobs 1 and 2, and 3 that waits for both. */
+/* Adds jobs 1 and 2, and job 3, which waits for both. */
 static void setup(void)
 {
     world_setup();
@@ -88,7 +88,7 @@ START_TEST(feat_B29_a_job_knows_what_those_before_it_found_while_it_waits_runs_a
     ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
     ck_assert_int_eq(released(), 1);
     ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
-    run("SELECT claimd.after(3, ARRAY[claimd.enqueue('c')])::text"); /* 4: it waits once more */
+    run("SELECT claimd.after(3, ARRAY[claimd.enqueue('c')])::text"); /* 4: job 3 waits once more */
     run("SELECT claimd.cancel(4)");
     ck_assert_int_eq(released(), 1);
     ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE ",4 c cancelled");
@@ -139,7 +139,7 @@ START_TEST(B9_a_job_does_not_wait_for_ever_for_one_that_somebody_has_deleted)
     run("DELETE FROM claimd.job WHERE id = 1");
     ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 1);
     ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 0);
-    ck_assert_int_eq(released(), 0); /* the other one is open */
+    ck_assert_int_eq(released(), 0); /* the other predecessor is still open */
     complete_2();
     ck_assert_int_eq(released(), 1);
     ck_assert_int_eq(side_number(db, IS_DUE), 1);
@@ -243,7 +243,7 @@ START_TEST(B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once)
 }
 END_TEST
 
-/* An operator's trigger, at once and at the commit. */
+/* An operator's trigger that refuses, at once or at the commit. */
 static const char *const refusals[] = {
     "CREATE TRIGGER refuse BEFORE UPDATE OF scheduled_at ON claimd.job FOR EACH ROW EXECUTE"
     " FUNCTION refuse()",

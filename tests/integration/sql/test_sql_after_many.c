@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs after jobs, many at once (feat.B9): the same as by single calls. */
+ * Jobs after jobs, many at once (feat.B9): the result is the same as with single calls. */
 #include "support/pg_fixture.h"
 
 #define ROUNDS 12
@@ -25,9 +25,9 @@ static void teardown(void)
     world_teardown();
 }
 
-/* ---- both ways on drawn inputs ---- */
+/* ---- both ways on random inputs ---- */
 
-/* Five jobs to wait for, in drawn states; the same in each way. */
+/* Makes five predecessors in random states; they are the same for each way. */
 static const char make_first[] =
     "CREATE FUNCTION make_first(ends text[]) RETURNS bigint[] LANGUAGE plpgsql AS $$ "
     "DECLARE ids bigint[] := '{}'; BEGIN"
@@ -44,7 +44,8 @@ static const char end_job[] =
     " ELSIF how = 'cancelled' THEN PERFORM claimd.cancel(ended);"
     " END IF; END $$";
 
-/* Elements as enqueue_many() takes them, but `after` has positions among the first five. */
+/* Makes random elements as enqueue_many() takes them, except that `after` has positions among the
+ * first five. */
 static const char draw[] =
     "CREATE FUNCTION draw() RETURNS jsonb LANGUAGE sql VOLATILE AS $$"
     " SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('kind', 'b', 'args', n,"
@@ -74,7 +75,7 @@ static const char one_by_one[] =
     "   expires_at => (e ->> 'expires_at')::timestamptz);"
     " END LOOP; RETURN ids; END $$";
 
-/* In the second way each has a key, in the third some have. */
+/* In the second way each element has a key; in the third some have one. */
 static const char at_once[] =
     "CREATE FUNCTION at_once(jobs jsonb, first bigint[], keys text) RETURNS bigint[]"
     " LANGUAGE sql AS $$ SELECT ARRAY(SELECT claimd.enqueue_many((SELECT jsonb_agg(e ||"
@@ -84,7 +85,7 @@ static const char at_once[] =
     "   ORDER BY n)"
     "  FROM jsonb_array_elements(jobs) WITH ORDINALITY AS u(e, n)))) $$";
 
-/* What is known of them, with positions instead of ids. */
+/* Describes the jobs, with positions instead of ids. */
 static const char seen[] =
     "CREATE FUNCTION seen(ids bigint[], first bigint[]) RETURNS text LANGUAGE sql AS $$"
     " SELECT string_agg(concat_ws(' ', u.n, j.state, j.args, j.flags & 2096, j.scheduled_at > "
@@ -99,7 +100,8 @@ static const char seen[] =
     " LEFT JOIN claimd.job_wait w ON w.job_id = u.id"
     " LEFT JOIN claimd.job_deadline d ON d.job_id = u.id $$";
 
-/* Ends what is open of the first five, then some of the others, and lets the leader look. */
+/* Ends the open ones of the first five, then some of the others, and lets the leader release
+ * jobs. */
 static const char go_on[] =
     "CREATE FUNCTION go_on(ids bigint[], first bigint[], later text[]) RETURNS void"
     " LANGUAGE plpgsql AS $$ DECLARE u record; BEGIN"
@@ -144,7 +146,7 @@ START_TEST(B9_many_at_once_wait_go_on_and_die_as_each_by_itself)
 }
 END_TEST
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 #define MANY(elements) "SELECT claimd.enqueue_many('[" elements "]')"
 #define KEYED "{\"kind\": \"a\", \"unique_key\": \"k\"}, "
@@ -188,7 +190,8 @@ START_TEST(B9_of_many_a_wrong_list_is_named_with_what_is_allowed)
 }
 END_TEST
 
-/* The ids of an array are nobody's before it is there: two of them could wait for each other. */
+/* The ids of an array don't exist yet, so they cannot be named: otherwise two of its jobs could
+ * wait for each other. */
 START_TEST(B9_of_many_none_waits_for_an_id_that_it_guessed)
 {
     ASSERT_REFUSED(db, MANY("{\"kind\": \"a\", \"after\": [2]}, {\"kind\": \"a\", \"after\": [1]}"),
@@ -223,7 +226,8 @@ static void on_made(void *ctx, enum status st, const struct pg_result *const *re
     *is_made = true;
 }
 
-/* The call waits for job 1; meanwhile job 2, which its first element names, must be free. */
+/* The call waits for the lock of job 1; meanwhile job 2, which its first element names, must be
+ * free. */
 START_TEST(B9_many_at_once_lock_those_before_them_in_the_order_of_ids)
 {
     static const struct pg_statement statements[] = {
@@ -248,8 +252,8 @@ START_TEST(B9_many_at_once_lock_those_before_them_in_the_order_of_ids)
 }
 END_TEST
 
-/* What a predecessor's end would wake anyway is not looked at: the leader takes a thousand a
- * second. */
+/* The leader need not look at jobs that the end of a predecessor will wake anyway: it handles only
+ * a thousand per second. */
 START_TEST(B9_of_many_the_leader_looks_only_at_those_whose_predecessors_have_all_ended)
 {
     run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches by their contract in SQL (feat.B9): counts, the end, one follow-up. */
+ * The contract in SQL of batches (feat.B9): counts, the end, one follow-up. */
 
 #include "sql_db.h"
 #include "support/sql.h"
@@ -12,7 +12,7 @@
     " FROM claimd.batch_status(1)"
 #define FOLLOW_UP "'{\"kind\": \"after\", \"priority\": 1}'"
 
-/* Batch 1 with jobs 1…count. */
+/* Makes batch 1 with jobs 1…count. */
 static void given_batch(int count)
 {
     char sql[256];
@@ -35,7 +35,7 @@ START_TEST(B9_a_batch_counts_how_its_jobs_ended_and_is_followed_by_one_job_when_
     run(RUN_ALL);
     run(COMPLETE(1));
     run("SELECT claimd.batch_close(1)::text");
-    run("SELECT claimd.batch_close(1)::text"); /* again is no error */
+    run("SELECT claimd.batch_close(1)::text"); /* closing it again is not an error */
     ck_assert_int_eq(side_number(db, END), 0);
     run(COMPLETE(2));
     run("UPDATE claimd.job SET state = 'available'");
@@ -67,7 +67,7 @@ START_TEST(B9_jobs_that_somebody_has_deleted_count_as_cancelled_in_a_closed_batc
     run(RUN_ALL);
     run(COMPLETE(305));
     run("DELETE FROM claimd.job WHERE id BETWEEN 2 AND 250");
-    ck_assert_int_eq(side_number(db, REPAIR), 0); /* it is open: nobody waits for its end */
+    ck_assert_int_eq(side_number(db, REPAIR), 0); /* it is open: no one waits for its end */
     run("SELECT claimd.batch_close(1)::text");
     ck_assert_int_eq(side_number(db, REPAIR), 249);
     ck_assert_int_eq(side_number(db, REPAIR), 0);
@@ -119,7 +119,8 @@ START_TEST(B9_a_batch_is_not_over_while_a_retry_of_its_job_has_yet_to_commit)
 }
 END_TEST
 
-/* The end of the first batch takes until `go` has a row; the others are looked for before. */
+/* The end of the first batch takes until `go` has a row; the ends of the others are searched for
+ * before that. */
 START_TEST(B9_a_batch_is_not_over_when_a_job_was_retried_since_its_end_was_looked_for)
 {
     struct sql *leader = sql_open(world.conninfo);
@@ -156,7 +157,7 @@ START_TEST(B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it
     run("SELECT claimd.batch_add(1, claimd.enqueue('a'))::text");
     struct pg *other = side_open(NULL);
     ck_assert_str_eq(side_try(other, "SET lock_timeout = '10ms'").code, "");
-    /* Closing waits for who is adding. */
+    /* Closing waits for the session that is adding. */
     ck_assert_str_eq(side_try(other, "SELECT claimd.batch_close(1)").code, "55P03");
     run("ROLLBACK");
     ck_assert_str_eq(side_run(db, COUNTS).text, "open 0 0 0 0 0");
@@ -244,7 +245,7 @@ START_TEST(feat_B29_a_batch_with_a_job_that_did_not_complete_is_followed_by_on_f
     run("SELECT claimd.batch_open('c', on_success => '{\"kind\": \"publish\"}')::text");
     run("SELECT claimd.batch_add(2, claimd.enqueue('a'))::text");
     run("SELECT claimd.batch_cancel(2)::text");
-    ck_assert_int_eq(side_number(db, END), 1); /* followed by nothing */
+    ck_assert_int_eq(side_number(db, END), 1); /* without a follow-up */
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 2 AND "
                                      "state = 'over' AND outcome_job IS NULL AND error IS NULL"),
                      1);
@@ -256,7 +257,7 @@ START_TEST(feat_B29_what_follows_a_batch_is_made_all_or_none)
     given_batch_with_outcomes();
     run(COMPLETE(2));
     run("SELECT claimd.limit_open('default', 1)::text");
-    ck_assert_int_eq(side_number(db, END), 0); /* room for one of both */
+    ck_assert_int_eq(side_number(db, END), 0); /* room for only one of the two */
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
     run("SELECT claimd.limit_open('default', 2)::text");
     ck_assert_int_eq(side_number(db, END), 1);

@@ -10,7 +10,7 @@
 
 #define JOBS "SELECT count(*)::text FROM claimd.job"
 
-/* ---- a kind that nobody has served ---- */
+/* ---- a kind that no worker has served ---- */
 
 static int notices;
 static char notice[256];
@@ -22,7 +22,7 @@ static void on_notice(void *ctx, const char *text)
     (void)snprintf(notice, sizeof notice, "%s", text);
 }
 
-/* How many notices it brings. */
+/* Returns the number of notices. */
 static int told(PGconn *conn, const char *sql)
 {
     notices = 0;
@@ -88,8 +88,8 @@ START_TEST(enqueue_many_stores_each_element_as_enqueue_would)
 }
 END_TEST
 
-/* try_way(): what a way to enqueue does not store of what it is given; %s is that, with its names,
- * from the row `r`. */
+/* try_way(): names the given values that one way to enqueue does not store. %s is replaced by the
+ * arguments by name, from the row `r`. */
 #define TRY_WAY                                                                                   \
     "CREATE FUNCTION try_way(way text, keys text[]) RETURNS text LANGUAGE plpgsql AS $$ DECLARE"  \
     " lost text; BEGIN EXECUTE format('WITH done AS MATERIALIZED (' || way || ') SELECT count(*)" \
@@ -100,7 +100,7 @@ END_TEST
 
 static const struct {
     const char *way;
-    const char *without; /* of the parameters: a key would make it another way */
+    const char *without; /* excluded parameters: a key would make it another way */
 } ways[] = {
     {"SELECT claimd.enqueue(%s) FROM given r", "unique_key"},
     {"SELECT claimd.enqueue(%s) FROM given r", ""},
@@ -166,14 +166,14 @@ START_TEST(feat_B28_a_share_key_is_kept_and_gives_the_same_share_on_each_way_in)
 }
 END_TEST
 
-/* A scheduler of the release before knows no others. */
+/* A scheduler of the previous release knows only these. */
 START_TEST(B40_shares_stay_below_64_until_the_upgrade_is_finished)
 {
     static const char most[] = "SELECT max(claimd.share_of('t' || n))::text FROM"
                                " generate_series(1, 2000) n";
     int64_t many = side_number(db, "SELECT count(DISTINCT claimd.share_of('t' || n))::text FROM"
                                    " generate_series(1, 2000) n");
-    ck_assert_int_gt(many, 1700); /* 2,000 less some 120 that fall together */
+    ck_assert_int_gt(many, 1700); /* 2,000 less about 120 collisions */
     ck_assert_int_gt(side_number(db, most), 16000);
     (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
     ck_assert_int_eq(side_number(db, most), 63);

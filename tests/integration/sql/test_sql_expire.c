@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs that must begin by a time (feat.B29). */
+ * Jobs that must begin before a given time (feat.B29). */
 #include "sql_db.h"
 #include "support/sql.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Limits for all keys that begin alike (feat.B29). */
+ * Limits for all keys with the same prefix (feat.B29). */
 #include "sql_db.h"
 #include "support/sql.h"
 
@@ -22,7 +22,7 @@ static void setup_kind(void)
     run("INSERT INTO claimd.kind (name) VALUES ('a')");
 }
 
-/* A claim of all that there is: how many of each key. */
+/* Claims all jobs; returns the number of each key. */
 static const char *claim(void)
 {
     static struct side_reply reply;
@@ -91,9 +91,9 @@ START_TEST(feat_B29_the_longest_pattern_counts_and_what_is_said_of_a_key_itself_
     enqueue("c:vip:1", 5);
     ck_assert_str_eq(claim(), "c:1 3,c:7 4,c:8 1,c:vip:1 2");
     ck_assert_str_eq(limits("c:7"), "4 f");
-    run("SELECT claimd.limit_key('c:7', NULL)::text"); /* as if nothing had been said */
+    run("SELECT claimd.limit_key('c:7', NULL)::text"); /* removes its own limit */
     ck_assert_str_eq(limits("c:7"), "");
-    ck_assert_str_eq(claim(), "c:1 3,c:7 4,c:8 1,c:vip:1 2"); /* those held count */
+    ck_assert_str_eq(claim(), "c:1 3,c:7 4,c:8 1,c:vip:1 2"); /* the running ones count */
     ck_assert_str_eq(limits("c:7"), "3 t");
 }
 END_TEST
@@ -110,7 +110,7 @@ START_TEST(feat_B29_a_pattern_may_be_changed_and_taken_back)
     ck_assert_str_eq(claim(), "c:1 4,c:vip:1 1");
     run("SELECT claimd.limit_key('c:vip:*', NULL)::text");
     ck_assert_str_eq(claim(), "c:1 4,c:vip:1 4");
-    run("SELECT claimd.limit_key('c:1', 9)::text"); /* its own, instead of the pattern's row */
+    run("SELECT claimd.limit_key('c:1', 9)::text"); /* its own row, instead of the pattern's */
     ck_assert_str_eq(limits("c:1"), "9 f");
     run("SELECT claimd.limit_key('c:*', NULL)::text");
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.key_group"), 0);

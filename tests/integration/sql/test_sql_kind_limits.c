@@ -71,7 +71,7 @@ START_TEST(feat_D3_a_rate_alone_lets_any_number_run_and_each_limit_can_be_taken_
     run("SELECT claimd.set_kind('a', '{\"rate\": \"60/m\"}')::text");
     ck_assert_str_eq(text(LIMITS), "kind:a 1000 1");
     run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 9)");
-    ck_assert_str_eq(text(CLAIM), "1"); /* a bucket begins with one */
+    ck_assert_str_eq(text(CLAIM), "1"); /* a bucket begins with one token */
     run("SELECT claimd.set_kind('a', '{\"max_running\": 7, \"timeout\": \"1 min\"}')::text");
     ck_assert_str_eq(text(LIMITS), "kind:a 7 1");
     run("SELECT claimd.set_kind('a', '{\"rate\": null}')::text");

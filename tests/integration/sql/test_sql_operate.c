@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operators do to jobs, in SQL. */
+ * The SQL functions with which operators change jobs. */
 #include "sql_db.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static int64_t number(const char *sql)
     return side_number(db, sql);
 }
 
-/* A finished job, as its worker leaves it; its id. */
+/* Adds a finished job, as its worker leaves it; returns its id. */
 static int64_t finished(const char *state)
 {
     char sql[128];
@@ -132,7 +132,7 @@ START_TEST(a_worker_is_asked_only_if_it_hears)
         db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
     (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'drain')");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "asked to drain");
-    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')"); /* draining is more */
+    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')"); /* already draining */
     ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "drain");
     (void)side_run(db, "UPDATE claimd.worker SET stale_at = now()");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "is silent");
@@ -336,7 +336,7 @@ START_TEST(an_edit_is_refused_where_the_state_or_the_version_forbids_it)
     (void)side_run(db, "SELECT claimd.cancel(1)");
     ASSERT_REFUSED(db, EDIT ")", "CL003", "job 1 is cancelled already");
     ASSERT_REFUSED(db, "SELECT claimd.edit(7, '{\"args\": 1}')", "CL003", "job 7 not found");
-    (void)side_run(db, "SELECT claimd.retry(1)::text"); /* versions go on */
+    (void)side_run(db, "SELECT claimd.retry(1)::text"); /* version numbers continue */
     ck_assert_int_eq(number(EDIT ", 2)::text"), 3);
     (void)side_run(db, "SELECT claimd.cancel(1)");
     (void)side_run(db, "SELECT claimd.delete_job(1)");
@@ -374,7 +374,7 @@ START_TEST(A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt)
 }
 END_TEST
 
-/* The trigger stands for somebody whose commit comes while the claim applies other edits. */
+/* The trigger stands for another session that commits while the claim applies other edits. */
 START_TEST(A4_a_job_that_becomes_available_during_a_claim_is_not_claimed_without_its_kept_edit)
 {
     (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
@@ -414,7 +414,7 @@ START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it)
     ck_assert_int_eq(number("SELECT version::text FROM claimd.job_edit WHERE applied_at IS NULL"),
                      5);
     ck_assert_int_eq(number("SELECT claimd.retry(1, true)::text"), 1);
-    (void)side_run(db, "UPDATE claimd.job SET flags = 64"); /* as if it had been forgotten */
+    (void)side_run(db, "UPDATE claimd.job SET flags = 64"); /* a stale flag */
     (void)side_run(db, CLAIM_1);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND flags = 0 "
                             "AND state = 'running'"),
@@ -450,7 +450,7 @@ START_TEST(an_edit_gives_a_job_to_another_tenant_and_to_none)
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.job, before b WHERE share_key = 'bob' "
                "AND share = claimd.share_of('bob') AND job.ready_at > b.ready_at"),
-        1); /* as new in that lane, so the feed finds it */
+        1); /* as new in that lane, so that the feed finds it */
     (void)side_run(db, "SELECT claimd.edit(1, '{\"share_key\": null}')::text");
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.job WHERE share_key IS NULL AND share = 0"), 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose jobs are whose (feat.B39), in clusters that have owners. */
+ * Which jobs belong to which role (feat.B39), in clusters that have owners. */
 #include "sql_db.h"
 #include "support/sql.h"
 
 #include <stdio.h>
 
-/* Roles are of the whole server, the database is not: they are made once. */
+/* Roles belong to the server, not to the database, so they are made only once. */
 static void setup_roles(void)
 {
     setup();
@@ -86,7 +86,8 @@ START_TEST(feat_B39_a_job_keeps_its_owner_to_its_end_and_through_a_retry)
 }
 END_TEST
 
-/* What must be refused to a stranger; the job is 1, his own one 2, the batch 1. */
+/* Must be refused to a stranger: job 1 and batch 1 belong to another role, job 2 to the
+ * stranger. */
 static const char *const strange[] = {
     "SELECT claimd.cancel(1)",
     "SELECT state FROM claimd.job_status(1)",

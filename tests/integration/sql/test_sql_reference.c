@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * docs/guide/sql.md has each function that producers, operators and readers may call, as the
- * catalog has it: name, parameters, types, result. And no others. */
+ * docs/guide/sql.md has each function that producers, operators and readers may call, as in the
+ * catalog (name, parameters, types, result), and no other function. */
 #include "base/buf.h"
 #include "support/pg_fixture.h"
 
@@ -11,7 +11,7 @@
 
 #define PAGE_MAX ((size_t)1 << 20)
 #define TYPE(oid) "replace(format_type(" oid ", NULL), 'timestamp with time zone', 'timestamptz')"
-/* "#name" of each function, then its arguments, then what it returns. */
+/* "#name" of each function, then its parameters, then its result. */
 static const char parts[] =
     "WITH f AS (SELECT * FROM pg_proc p WHERE p.pronamespace = 'claimd'::regnamespace AND EXISTS "
     "(SELECT FROM unnest('{claimd_admin,claimd_producer,claimd_reader}'::text[]) r WHERE "
@@ -25,7 +25,7 @@ static const char parts[] =
                       "prorettype") " FROM f WHERE prorettype <> 'record'::regtype) SELECT ";
 
 static struct pg *db;
-static char page[PAGE_MAX]; /* each run of space is one space */
+static char page[PAGE_MAX]; /* each run of whitespace is one space */
 
 static void setup(void)
 {
@@ -52,7 +52,8 @@ static void teardown(void)
     world_teardown();
 }
 
-/* The signature of a function, from its heading to the end of the block; NULL: there is none. */
+/* Returns the signature of a function, from its heading to the end of the block; NULL if it is
+ * missing. */
 static const char *find_section(const char *name, const char **ret_end)
 {
     char heading[160];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long finished jobs are kept (feat.B20): which rule wins, what goes of a day that is over. */
+ * How long finished jobs are kept (feat.B20): which rule wins, and what is deleted from a past
+ * day. */
 #include "support/pg_fixture.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void setup(void)
         "claimd_scheduler', name); EXECUTE format('ALTER TABLE claimd.job_history ATTACH PARTITION "
         "claimd.%I FOR VALUES FROM (%L) TO (%L)', name, day::timestamp AT TIME ZONE 'UTC', (day + "
         "1)::timestamp AT TIME ZONE 'UTC'); END $$");
-    /* Jobs of every kind, queue and end; ids from 1000 · n on. */
+    /* Adds jobs of every kind, queue and end; ids from 1000 · n on. */
     run("CREATE FUNCTION given_jobs(n integer) RETURNS void LANGUAGE sql AS $$ INSERT INTO "
         "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, "
         "finalized_at, worker_id, attempt, crashes, generation, priority, share, state, queue, "
@@ -34,7 +35,8 @@ static void setup(void)
         "unnest('{a,b,c}'::text[]) kind, unnest('{q,r}'::text[]) queue, "
         "unnest('{completed,discarded,cancelled}'::text[]) state, (SELECT ((clock_timestamp() AT "
         "TIME ZONE 'UTC')::date - n)::timestamp AT TIME ZONE 'UTC' + interval '1 hour' AS t) x $$");
-    /* As the leader does, with 14 days for what has no rule; returns how many days that were. */
+    /* Sweeps as the leader does, with 14 days for jobs without a rule; returns the number of
+     * days. */
     run("CREATE FUNCTION sweep(usual integer) RETURNS integer LANGUAGE plpgsql AS $$ DECLARE d "
         "record; s record; n integer := 0; p bigint; rest bigint; BEGIN LOOP SELECT * INTO d FROM "
         "claimd.day_to_sweep(usual); EXIT WHEN d.day IS NULL; n := n + 1; p := 0; rest := 0; WHILE "
@@ -49,7 +51,7 @@ static void teardown(void)
     world_teardown();
 }
 
-/* What of the jobs of `days` days ago is kept, as "kind queue state*count". */
+/* Returns the kept jobs of `days` days ago, as "kind queue state*count". */
 static const char *kept(int days)
 {
     static struct side_reply r;
@@ -158,7 +160,7 @@ START_TEST(feat_B20_a_day_is_looked_through_again_when_the_next_rule_is_over)
     run("SELECT claimd.retain_kind('a', '1 day')");
     run("SELECT claimd.retain_kind('b', '4 days')");
     ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
-    run("UPDATE claimd.history_day SET age = 4"); /* as if that had been yesterday */
+    run("UPDATE claimd.history_day SET age = 4"); /* simulates that this sweep was yesterday */
     ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
     run("UPDATE claimd.history_day SET age = 5");
     ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 0);
@@ -193,7 +195,7 @@ START_TEST(feat_B20_failed_attempts_edits_and_keys_go_with_their_job_and_no_othe
     ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_attempt"), 12);
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_edit"), 12);
-    /* A key of a job that completed goes on refusing. */
+    /* The key of a completed job continues to refuse others. */
     ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_key"), 14);
 }
 END_TEST

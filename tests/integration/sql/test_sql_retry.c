@@ -11,7 +11,7 @@ static int64_t number(const char *sql)
     return side_number(db, sql);
 }
 
-/* A finished job, as its worker leaves it; its id. */
+/* Adds a finished job, as its worker leaves it; returns its id. */
 static int64_t finished(const char *state)
 {
     char sql[128];
@@ -28,7 +28,7 @@ START_TEST(a_retry_brings_all_columns_of_a_job_back)
     put_whole_job(db);
     (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
     ck_assert_int_eq(number("SELECT claimd.retry(id)::text FROM claimd.jobs"), 1);
-    /* All but what begins anew. */
+    /* All columns except those that begin again. */
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job j, before b "
                             "WHERE to_jsonb(j) @> (b.row - 'attempt' - 'crashes' - 'generation' - "
                             "'scheduled_at' - 'ready_at' - 'attempted_at' - 'worker_id')"),
@@ -89,7 +89,7 @@ START_TEST(feat_B29_a_job_that_waits_for_its_time_is_due_once_it_is_retried)
     ck_assert_int_eq(number("SELECT claimd.retry(1)::text"), 1);
     ck_assert_int_eq(number("SELECT claimd.retry_many('{2,3,2}')::text"), 2);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'available'"), 3);
-    ck_assert_int_eq(/* not before the feed's cursor, which may be anywhere before now */
+    ck_assert_int_eq(/* after the feed's cursor, which may be anywhere before now */
                      number("SELECT count(*)::text FROM claimd.job j JOIN before b USING (id) "
                             "WHERE to_jsonb(j) @> b.row AND j.ready_at > b.at AND j.version = 2"),
                      3);
@@ -97,7 +97,7 @@ START_TEST(feat_B29_a_job_that_waits_for_its_time_is_due_once_it_is_retried)
                             "session_user AND before ? 'scheduled_at' AND applied_at IS NOT NULL"),
                      3);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_key"), 3);
-    ck_assert_int_eq(number("SELECT claimd.retry(1)::text"), 1); /* due already: nothing changes */
+    ck_assert_int_eq(number("SELECT claimd.retry(1)::text"), 1); /* already due: nothing changes */
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_edit"), 3);
 }
 END_TEST

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each of the five roles may do, and what not (inv.P1, fault.J2). */
+ * The rights of each of the five roles, and their limits (inv.P1, fault.J2). */
 #include "sql/queries.h"
 #include "support/pg_fixture.h"
 
@@ -45,7 +45,7 @@ static void must_not_do(const char *role, const char *const *statements, size_t 
     "id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes, " \
     "generation, priority, share, queue, kind, args, max_attempts, timeout, tags, metadata"
 
-/* No one of claimd's roles but the scheduler may do these. */
+/* Only the scheduler, of claimd's roles, may do these. */
 static const char *const never[] = {
     "CREATE TABLE claimd.mine (x int)",
     "ALTER TABLE claimd.job ADD COLUMN mine int",
@@ -230,7 +230,7 @@ START_TEST(the_scheduler_owns_makes_and_drops_days_and_vacuums)
 }
 END_TEST
 
-/* Somebody without any rights, who holds the advisory lock that is named after that table. */
+/* Opens a session without any rights, which holds the advisory lock named after that table. */
 static struct pg *stranger_with_lock(const char *table)
 {
     char sql[160];
@@ -249,7 +249,7 @@ static void nobody_may_lock(const char *const *statements, size_t count)
     must_not_do("claimd_admin", statements, count);
 }
 
-/* Without a day for its end no job can finish: 14 days after the last one was made. */
+/* Without a day for its end no job can finish; that is 14 days after the last one was made. */
 START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
 {
     static const char *const refused[] = {
@@ -270,7 +270,8 @@ START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
 }
 END_TEST
 
-/* Job 1, for which another waits, is to wait as well: those who ask for such a thing take turns. */
+/* Job 1, for which another one waits, is to wait as well: calls that make such chains take
+ * turns. */
 START_TEST(J2_no_login_can_hold_up_those_who_let_jobs_wait_for_others)
 {
     static const char *const refused[] = {
@@ -286,7 +287,7 @@ START_TEST(J2_no_login_can_hold_up_those_who_let_jobs_wait_for_others)
 }
 END_TEST
 
-/* A function of ours that runs with its owner's rights can't be led to a table of the caller's. */
+/* A function that runs with its owner's rights must not be led to a table of the caller's. */
 START_TEST(J1_functions_of_the_owner_do_not_follow_the_callers_search_path)
 {
     ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
@@ -301,7 +302,7 @@ START_TEST(J1_functions_of_the_owner_do_not_follow_the_callers_search_path)
 }
 END_TEST
 
-/* Those that have none look nothing up: test_hostile_path runs them with a path of an enemy. */
+/* Functions without a path look up no names: test_hostile_path runs them with a hostile path. */
 START_TEST(J1_each_function_has_a_path_of_its_own_or_is_bound_when_it_is_created)
 {
     ck_assert_str_eq(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Queues with max_open (feat.B29): what doesn't fit is refused, exactly, and nothing of it is
- * stored. */
+ * Queues with max_open (feat.B29): a call that exceeds it is refused exactly, and none of its jobs
+ * is stored. */
 #include "sql_db.h"
 #include "support/sql.h"
 

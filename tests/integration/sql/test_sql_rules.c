@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of a row of `job`, which are tested by triggers (decision 22), however a row comes in
- * or changes. */
+ * The rules for a row of `job`, which triggers test (decision 22), however a row is inserted or
+ * changed. */
 #include "sql_db.h"
 
 #include <stdio.h>
 
-/* What breaks each rule: columns, values. */
+/* Values that break each rule. */
 static const struct {
     const char *columns;
     const char *values;
@@ -26,7 +26,7 @@ static const struct {
     {"kind, timeout", "'a', '367 days'", "job_timeout_range"},
     {"kind, args", "'a', to_jsonb(repeat('x', 1048575))", "job_args_size"},
     {"kind, metadata", "'a', to_jsonb(repeat('x', 70000))", "job_metadata_size"},
-    /* Numbers that take few octets, and many when they are written out. */
+    /* Numbers that take few bytes in storage, and many when printed. */
     {"kind, args", "'a', (SELECT jsonb_agg(1e131071::numeric) FROM generate_series(1, 120))",
      "job_args_size"},
     {"kind, args", "'a', (SELECT jsonb_agg(round(1.0, 16383)) FROM generate_series(1, 120))",
@@ -72,7 +72,7 @@ START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
                        wrong[i].values);
         ASSERT_REFUSED(db, sql, "23514", wrong[i].rule);
     }
-    /* What they need is in other columns. */
+    /* The values that these need are in other columns. */
     (void)side_run(db, "UPDATE claimd.job SET exclusive_key = 'e', share_key = 's', flags = 2,"
                        " share = 1");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET flags = 0", "23514", "job_exclusive_key_form");
@@ -116,7 +116,7 @@ START_TEST(B40_a_plain_insert_sets_no_key_while_older_programs_may_work)
 }
 END_TEST
 
-/* The updates above set `kind` as well, which alone would have the row checked. */
+/* The updates above set `kind` as well, which alone would cause the check. */
 START_TEST(an_update_of_any_column_that_a_rule_is_about_is_checked)
 {
     ck_assert_str_eq(
@@ -130,7 +130,7 @@ START_TEST(an_update_of_any_column_that_a_rule_is_about_is_checked)
 }
 END_TEST
 
-/* Rows that nobody has tested: a retry must not be refused for them (decision 22). */
+/* Rows that were stored untested: a retry must not be refused for them (decision 22). */
 START_TEST(a_job_that_came_with_what_is_too_long_is_retried)
 {
     (void)side_run(db, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
@@ -212,7 +212,7 @@ START_TEST(H1_each_rule_has_a_text_that_says_what_is_allowed)
 }
 END_TEST
 
-/* A producer chooses his search_path, and may have operators of his own in it. */
+/* A producer chooses its own search_path, which may have operators of its own. */
 START_TEST(J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules)
 {
     (void)side_run(db, "CREATE SCHEMA evil");
@@ -235,8 +235,9 @@ START_TEST(J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules)
 }
 END_TEST
 
-/* A type of his comes before PostgreSQL's, since it is a temporary one. And PostgreSQL compiles the
- * trigger once per session: what it finds there would then run within enqueue() as the owner. */
+/* A type of the producer's comes before PostgreSQL's, since it is a temporary one. PostgreSQL
+ * compiles the trigger once per session, so that type would then run within enqueue() as the
+ * owner. */
 START_TEST(J2_a_producer_s_own_types_run_neither_in_the_rules_nor_as_the_owner)
 {
     (void)side_run(db, "CREATE TABLE public.ran (as_user name)");

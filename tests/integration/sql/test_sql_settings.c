@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What operators set for queues and kinds by one patch: set_queue(), and set_kind() of kinds that
- * no worker has announced. */
+ * Settings of queues and kinds that operators change by one patch: set_queue(), and set_kind() for
+ * kinds that no worker has announced. */
 #include "sql_db.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ START_TEST(feat_B29_what_takes_back_nothing_makes_no_queue)
 }
 END_TEST
 
-/* What each single function stores, set_queue() stores as well. */
+/* set_queue() stores everything that the single functions store. */
 START_TEST(feat_B29_a_patch_and_the_single_functions_store_the_same)
 {
     static const char *const pairs[][2] = {
@@ -147,7 +147,7 @@ START_TEST(feat_B29_limits_wait_for_the_end_of_an_upgrade_and_weights_do_not)
 }
 END_TEST
 
-/* ---- kinds that are to come ---- */
+/* ---- kinds that are not announced yet ---- */
 
 START_TEST(feat_B29_rules_of_a_kind_are_set_before_a_worker_announces_it)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs with two keys (feat.D3): both or none, who waits for which, and what is pushed when. */
+ * Jobs with two keys (feat.D3): both or none, which job waits for which key, and which hint is
+ * pushed when. */
 #include "sql_db.h"
 #include "support/sql.h"
 
@@ -14,7 +15,7 @@ static void setup_kind(void)
         "tid)");
 }
 
-/* One job of these keys; "" = none. */
+/* Adds one job with these keys; "" = none. */
 static int64_t enqueue(const char *first, const char *second)
 {
     char sql[256];
@@ -29,7 +30,7 @@ static int64_t enqueue(const char *first, const char *second)
     "claimd.claim_limited(ARRAY(SELECT id FROM claimd.job WHERE state = 'available' AND " \
     "flags & 2 <> 0), gen_random_uuid(), '{a}', '{}')"
 
-/* A claim of all that there is: which won, in their order. */
+/* Claims all jobs; returns those that won, ordered by id. */
 static const char *claim(void)
 {
     return text(
@@ -38,7 +39,7 @@ static const char *claim(void)
         "won");
 }
 
-/* Ends the run of a job as its worker does: which jobs are pushed. */
+/* Ends the run of a job as its worker does; returns the jobs whose hints are pushed. */
 static const char *finish(int64_t id)
 {
     static struct side_reply reply;
@@ -63,7 +64,7 @@ static const char *finish(int64_t id)
     "claimd.exclusive"
 #define NEXT(function) \
     "SELECT COALESCE(string_agg(id::text, ',' ORDER BY id), '') FROM claimd." function
-/* What no claim and no end may leave behind. */
+/* Rows that no claim and no end may leave behind. */
 #define LEAKED                                                                                  \
     "SELECT count(*)::text FROM claimd.exclusive e WHERE NOT EXISTS (SELECT FROM claimd.job j " \
     "WHERE j.id = e.job_id AND j.fence = e.fence AND j.state = 'running' AND e.key IN "         \
@@ -78,7 +79,7 @@ START_TEST(feat_D3_a_job_with_two_keys_starts_once_both_have_a_place)
     ck_assert_str_eq(claim(), "1,3");
     ck_assert_str_eq(text(HELD), "c 3,m 1,n 3");
     ck_assert_str_eq(claim(), "");
-    ck_assert_str_eq(text(HELD), "c 3,m 1,n 3"); /* nothing is kept of what was not enough */
+    ck_assert_str_eq(text(HELD), "c 3,m 1,n 3"); /* a refused claim holds no key */
     ck_assert_str_eq(finish(1), "");
     ck_assert_str_eq(claim(), "");
     ck_assert_str_eq(finish(3), "2");
@@ -133,12 +134,12 @@ START_TEST(feat_D3_the_places_and_the_rate_of_each_key_are_kept)
     (void)enqueue("m1", "customer:1"); /* 1 */
     (void)enqueue("m2", "customer:1"); /* 2: its customer has had its start */
     (void)enqueue("m1", "customer:2"); /* 3: its machine is held */
-    (void)enqueue("customer:2", "m3"); /* 4: whichever is named first */
+    (void)enqueue("customer:2", "m3"); /* 4: the order of the keys does not matter */
     ck_assert_str_eq(claim(), "1,4");
     ck_assert_str_eq(text("SELECT string_agg(key || ' ' || round(tokens), ',' ORDER BY key) FROM "
                           "claimd.key_limit"),
                      "customer:1 0,customer:2 0");
-    ck_assert_str_eq(finish(1), ""); /* 3 has its machine, and no token */
+    ck_assert_str_eq(finish(1), ""); /* 3 has its machine, but no token */
     run("UPDATE claimd.key_limit SET tokens = 1");
     ck_assert_str_eq(text(NEXT("next_of_rates(10)")), "2,3");
     ck_assert_str_eq(claim(), "2,3");
@@ -157,13 +158,13 @@ START_TEST(feat_D3_what_two_ends_at_once_have_not_seen_is_found_within_a_second)
     (void)claim();
     ck_assert_str_eq(text(NEXT("next_of_rates(10)")), "");
     run("DELETE FROM claimd.job WHERE state = 'running'");
-    run("DELETE FROM claimd.exclusive"); /* neither saw the other: nobody is told */
+    run("DELETE FROM claimd.exclusive"); /* neither end saw the other: no hint is pushed */
     ck_assert_str_eq(text(NEXT("next_of_rates(10)")), "3");
     ck_assert_str_eq(text(NEXT("next_free('{3}')")), "3");
 }
 END_TEST
 
-/* Its hint met the locks of the refused claim, and it waits in no line any more. */
+/* Its hint met the locks of the refused claim, and it no longer waits in any line. */
 START_TEST(feat_D3_who_was_refused_is_told_of_itself_and_of_others_that_may_start)
 {
     (void)enqueue("m", "");
@@ -178,7 +179,7 @@ START_TEST(feat_D3_who_was_refused_is_told_of_itself_and_of_others_that_may_star
 }
 END_TEST
 
-/* Else it would be pushed for what it was, and refused for what it is, again and again. */
+/* Otherwise it would be pushed for its old key and refused for its new one, again and again. */
 START_TEST(feat_D3_a_job_whose_key_was_edited_does_not_wait_in_its_former_line_any_more)
 {
     (void)enqueue("m", "");
@@ -223,8 +224,8 @@ START_TEST(feat_D3_a_full_pass_frees_what_no_run_holds)
 }
 END_TEST
 
-/* Each pair of keys in both orders, so that claims that took them job by job would wait for each
- * other. */
+/* Each pair of keys is used in both orders, so that claims that took keys job by job would wait for
+ * each other. */
 START_TEST(feat_D3_claims_that_want_the_same_keys_at_once_neither_deadlock_nor_leak)
 {
     struct sql *other = sql_open(world.conninfo);
@@ -268,7 +269,7 @@ END_TEST
     "SELECT COALESCE(string_agg(key || ' ' || job_id, ',' ORDER BY key), '') FROM " \
     "claimd.key_reserved"
 
-/* Each time that one key is free, somebody holds the other: it would never start. */
+/* Each time that one key is free, another job holds the other one: it would never start. */
 START_TEST(feat_D3_who_has_waited_for_long_is_not_overtaken_for_ever)
 {
     (void)enqueue("m", "");

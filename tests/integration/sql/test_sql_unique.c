@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unique jobs: what a key is made of, how long it stands in the way, and many producers at once. */
+ * Unique jobs: how a key is made, how long it refuses others, and many producers at once. */
 #include "sql/queries.h"
 #include "sql_db.h"
 #include "support/sql.h"
@@ -11,7 +11,7 @@
 #define OPEN "SELECT count(*)::text FROM claimd.job"
 #define KEYS "SELECT count(*)::text FROM claimd.job_key"
 
-/* What enqueue_unique says: "1 t" = job 1, inserted. */
+/* Returns the result of enqueue_unique(): "1 t" = job 1, inserted. */
 static const char *unique(const char *arguments)
 {
     static struct side_reply reply;
@@ -23,7 +23,7 @@ static const char *unique(const char *arguments)
     return reply.text;
 }
 
-/* Ends job `id` in that state as a worker does: its row goes. */
+/* Ends job `id` in that state as a worker does: its row is deleted. */
 static void end(int id, const char *state)
 {
     char sql[1024];
@@ -88,7 +88,7 @@ END_TEST
 
 #define WORKER "'00000000-0000-0000-0000-0000000000aa'::uuid"
 
-/* PREPARE with the types of its header, for whoever has that role, and EXECUTE. */
+/* Prepares the statement with the types of its header, as that role, and executes it. */
 static void execute_as(const char *role, const struct pg_statement *s, const char *values)
 {
     static char sql[8192];
@@ -147,7 +147,7 @@ START_TEST(the_states_say_how_long_a_job_stands_in_the_way)
 {
     static const struct {
         const char *states;
-        bool running, completed, discarded; /* stands in the way */
+        bool running, completed, discarded; /* refuses others */
     } table[] = {
         {"queued", false, false, false},
         {"open", true, false, false},
@@ -254,7 +254,7 @@ START_TEST(a_queued_job_that_starts_while_it_is_to_be_changed_is_followed_by_ano
 }
 END_TEST
 
-/* Only a job that is queued when it is the answer must start after the commit. */
+/* Only a queued job that is returned for its key must start after the commit. */
 START_TEST(a_job_whose_key_is_not_for_its_queueing_alone_is_locked_by_nobody)
 {
     (void)unique("'a', unique_key => 'k'");
@@ -415,7 +415,7 @@ START_TEST(a_retried_job_takes_its_key_back_or_stays_where_it_is)
 }
 END_TEST
 
-/* Its end left the key behind, since somebody had it locked then. */
+/* Its end left the key behind, because another session had it locked then. */
 START_TEST(S21_nobody_gets_the_key_of_a_job_that_is_being_retried)
 {
     struct pg *producer = side_open(NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a producer is told of its job: claimd.job_status and claimd.wait. */
+ * The functions by which a producer learns about its job: claimd.job_status and claimd.wait. */
 #include "support/pg_fixture.h"
 
 static struct pg *db;
@@ -21,7 +21,7 @@ static void teardown(void)
     world_teardown();
 }
 
-/* As a worker does. */
+/* Completes the job as a worker does. */
 static void complete(void)
 {
     (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 7, attempt = 1");
@@ -53,7 +53,7 @@ START_TEST(feat_B29_the_last_error_of_a_job_that_is_tried_again_is_told)
                        "worker_id, started_at, outcome, error) SELECT 1, n, n, n / 4, "
                        "gen_random_uuid(), now(), (ARRAY['failed', 'failed', 'snoozed', 'failed'])"
                        "[n], 'e' || n FROM generate_series(1, 4) AS n");
-    ck_assert_str_eq(side_run(db, ERRORS).text, "available"); /* never tried in this generation */
+    ck_assert_str_eq(side_run(db, ERRORS).text, "available"); /* not tried yet in this generation */
     (void)side_run(db, "UPDATE claimd.job SET attempt = 2, fence = 3, scheduled_at = now() + "
                        "interval '1 h'");
     ck_assert_str_eq(side_run(db, ERRORS).text, "retryable e2 e2 e2");

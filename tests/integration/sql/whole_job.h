@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job with a value in each column, for tests of what must take all columns along. */
+ * A job with a value in each column, for tests of statements that must copy all columns. */
 #ifndef CLAIMD_TESTS_WHOLE_JOB_H
 #define CLAIMD_TESTS_WHOLE_JOB_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job store on a connection of its own with the worker's role, and what it answered. Builds on
- * pg_fixture.h: `side` is a superuser's session for what a test does and sees on the side. */
+ * A job store on its own connection with the worker's role, and the answers that it gave. Builds on
+ * pg_fixture.h: `side` is a superuser's session with which a test changes and reads rows. */
 #ifndef CLAIMD_TESTS_JOB_STORE_FIXTURE_H
 #define CLAIMD_TESTS_JOB_STORE_FIXTURE_H
 
@@ -19,10 +19,10 @@ struct store {
     int downs;
 };
 
-/* What the claims and finishes of a test were answered. */
+/* The answers to the claims and finishes of a test. */
 struct answers {
     int claims;
-    struct claimed_job jobs[IDS_MAX]; /* texts are copied below, cut */
+    struct claimed_job jobs[IDS_MAX]; /* their texts are copied below, truncated */
     char args[IDS_MAX][64];
     char queues[IDS_MAX][32];
     char workers[IDS_MAX][JOB_WORKER_ID_SIZE];
@@ -52,14 +52,14 @@ void store_stop(struct store *s);
 /* Adds `count` jobs of kind "noop" and returns the first of their consecutive ids. */
 int64_t add_jobs(int count);
 
-/* Asks for ids first…first + count − 1, of the kinds noop and other. */
+/* Claims the ids first…first + count − 1, of the kinds noop and other. */
 void ask(struct store *s, int64_t first, size_t count, size_t ahead_from);
-/* The same, and waits for the answer: got.jobs. */
+/* Claims them and waits for the answer in got.jobs. */
 void claim_now(struct store *s, int64_t first, size_t count);
-const struct claimed_job *claimed(int64_t id); /* NULL: it wasn't */
+const struct claimed_job *claimed(int64_t id); /* NULL: it was not claimed */
 const struct refused_job *refused(int64_t id);
 
-/* A finish of what was claimed as got.jobs[n]. */
+/* Returns a finish for the claimed job got.jobs[n]. */
 struct job_finish finish_of(size_t n, enum finish_kind kind);
 void submit(struct store *s, const struct job_finish *f);
 

@@ -2,7 +2,7 @@
 #ifndef CLAIMD_TESTS_SCHEMA_FINGERPRINT_H
 #define CLAIMD_TESTS_SCHEMA_FINGERPRINT_H
 
-/* Everything of the schema as one number: columns, constraints, indexes, functions, triggers,
+/* The whole schema as one number: columns, constraints, indexes, functions, triggers,
  * privileges. */
 #define FINGERPRINT                                                                                \
     "SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM ("                                    \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PostgreSQL fails over to a streaming standby. What the primary had not sent is gone, its fences
- * too: none of those may mean a second claim. Each test has two servers of its own. */
+ * PostgreSQL fails over to a streaming standby. Rows that the primary had not sent are lost, and
+ * their fences with them; no lost fence may lead to a second claim under it. Each test has its own
+ * two servers. */
 #include "job_store_fixture.h"
 #include "store/migrate.h"
 #include "support/suite.h"
@@ -23,7 +24,7 @@
 
 static struct pg_server standby;
 
-/* Both servers stream; `side` and store_a know both hosts. */
+/* Starts the primary and its standby; `side` and store_a know both hosts. */
 static void setup(void)
 {
     char dir[SERVER_PATH_MAX + 16];
@@ -51,7 +52,7 @@ static void teardown(void)
     dir_remove(world.dir);
 }
 
-/* From the moment on which the standby takes writes until the worker's session is back. */
+/* Promotes the standby, and waits until the worker's session is back. */
 static void fail_over(void)
 {
     int ups = store_a.ups;
@@ -74,7 +75,8 @@ static void complete(struct store *s, size_t from, size_t to)
     RUN_UNTIL(got.finishes == before + (int)(to - from));
 }
 
-/* KEPT claims that the standby has, then LOST ones that it lacks, half of those completed. */
+/* Makes KEPT claims that the standby has, then LOST claims that it lacks; half of the lost ones are
+ * completed. */
 static int64_t given_lost_claims(void)
 {
     int64_t first = add_jobs(KEPT + LOST);
@@ -88,7 +90,7 @@ static int64_t given_lost_claims(void)
     return first;
 }
 
-/* As some managed servers do. */
+/* Some managed servers refuse this function. */
 static void refuse_timeline(void)
 {
     (void)side_run(side, "REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC");
@@ -108,7 +110,7 @@ START_TEST(D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failov
     int64_t highest = got.jobs[KEPT + LOST - 1].fence;
     fail_over();
     store_start(&b, WORKER_B);
-    claim_now(&b, first + KEPT, LOST); /* what was completed and lost runs again */
+    claim_now(&b, first + KEPT, LOST); /* lost jobs run again, also the completed ones */
     ck_assert_uint_eq(got.job_count, KEPT + LOST + LOST);
     for (size_t i = KEPT + LOST; i < got.job_count; i++) {
         ck_assert_int_gt(got.jobs[i].fence, highest + JUMP - 100); /* some may not have arrived */
@@ -118,7 +120,7 @@ START_TEST(D5_no_fence_that_a_lost_primary_gave_out_is_accepted_after_the_failov
     ck_assert_int_eq(got.verdicts[FINISH_STALE], LOST);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
     complete(&b, KEPT + LOST, KEPT + LOST + LOST);
-    complete(&store_a, 0, KEPT); /* still the newest claims of these */
+    complete(&store_a, 0, KEPT); /* the newest claims of these jobs */
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], LOST + KEPT);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", KEPT + LOST);
     store_stop(&b);
@@ -130,7 +132,7 @@ START_TEST(D5_no_job_that_comes_after_the_first_claim_gets_the_id_of_a_lost_one)
     int64_t first = add_jobs(10);
     OK(pg_standby_catch_up(&standby, &world.server, &err));
     OK(pg_standby_cut(&standby, &err));
-    int64_t highest = add_jobs(100) + 99; /* a sequence is logged 32 ahead */
+    int64_t highest = add_jobs(100) + 99; /* a sequence is logged 32 values ahead */
     fail_over();
     claim_now(&store_a, first, 10);
     ck_assert_int_gt(add_jobs(1), highest);
@@ -179,8 +181,8 @@ START_TEST(D5_with_a_synchronous_standby_nothing_is_lost_and_nothing_runs_again)
 }
 END_TEST
 
-/* The outcome of what was under way when the primary died is read back from the new one. A locked
- * row keeps it under way. */
+/* The outcome of a finish in flight when the primary died is read back from the new primary. A
+ * locked row keeps the finish in flight. */
 START_TEST(D5_a_finish_under_way_in_a_failover_is_settled_by_what_the_new_primary_says)
 {
     int64_t first = add_jobs(KEPT);

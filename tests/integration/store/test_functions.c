@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of sql/functions: which are loaded, when, and over what. */
+ * The functions of sql/functions: which are loaded, when, and which existing ones they replace. */
 #include "schema_fingerprint.h"
 #include "sql/queries.h"
 #include "store/admin.h"
@@ -56,7 +56,7 @@ static void must_fail(enum status st, const char *part)
     ck_assert_msg(strstr(err.msg, part) != NULL, "%s", err.msg);
 }
 
-/* ---- one schema, whatever the way to it ---- */
+/* ---- one schema, however it was reached ---- */
 
 static void run_part(struct admin *a, const struct sql_migration *m, const char *sql, size_t len,
                      bool is_alone)
@@ -75,7 +75,7 @@ static void run_part(struct admin *a, const struct sql_migration *m, const char 
     MUST(admin_exec(a, text, &why));
 }
 
-/* As a claimctl leaves it that knows no newer version, and nothing of functions in files. */
+/* Migrates like an older claimctl, which knows no newer version and no functions in files. */
 static void migrate_as_before(int version)
 {
     static const char line[] = "-- ---- part: alone ----\n";
@@ -119,7 +119,7 @@ START_TEST(B40_a_schema_is_the_same_from_scratch_and_from_each_version_that_was_
 }
 END_TEST
 
-/* ---- what is loaded, and what is left ---- */
+/* ---- which files are loaded, and which are skipped ---- */
 
 #define BODY "SELECT prosrc FROM pg_proc WHERE oid = 'claimd.retry(bigint, boolean)'::regprocedure"
 #define BY_HAND                                                                                 \
@@ -177,7 +177,7 @@ START_TEST(B40_functions_of_a_newer_release_are_left)
     struct err err = {0};
     up_and_edit_by_hand();
     (void)side_run(side, "UPDATE claimd.cluster SET functions_version = 12034005");
-    up(); /* with the same files there is nothing to load */
+    up(); /* the files are unchanged, so none is loaded */
     ck_assert_int_eq(steps, 0);
     (void)side_run(
         side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
@@ -200,7 +200,7 @@ START_TEST(B40_after_a_step_down_any_release_may_load_its_own)
 }
 END_TEST
 
-/* The last of the files that is loaded can't be. */
+/* The last file to be loaded fails. */
 START_TEST(a_load_that_fails_leaves_nothing_half_done)
 {
     int before = migrate_known_version() - 1;
@@ -248,7 +248,7 @@ START_TEST(functions_of_the_same_name_elsewhere_are_left)
 }
 END_TEST
 
-/* What an operator grants to a role of theirs is theirs to take back. */
+/* Grants to an operator's own roles are the operator's to revoke. */
 START_TEST(grants_to_roles_of_others_survive_a_load)
 {
     up();

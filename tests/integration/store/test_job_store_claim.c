@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Claims: who gets what, and why an id was refused. */
+ * Claims: which worker gets which job, and why an id was refused. */
 #include "job_store_fixture.h"
 
 #include <stdio.h>
@@ -296,7 +296,7 @@ START_TEST(jobs_whose_args_expand_are_fetched_one_by_one_and_keep_no_other_claim
             job_store_args(store_a.jobs, id + i, claimed(id + i)->fence, on_args, &f[i], NULL),
             STATUS_OK);
     }
-    claim_now(&store_a, other, 1); /* asked for last, answered before most of them */
+    claim_now(&store_a, other, 1); /* claimed last, answered before most of them */
     ck_assert_ptr_nonnull(claimed(other));
     ck_assert_int_eq(f[50].calls, 0);
     RUN_UNTIL(f[99].calls == 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Locked rows, lost answers, a server that refuses or goes away: nothing is lost, nothing is done
+ * Locked rows, lost answers, a server that refuses or goes away: no job is lost, and none is done
  * twice. */
 #include "job_store_fixture.h"
 
@@ -107,7 +107,7 @@ START_TEST(a_missing_day_keeps_the_finishes_until_it_is_there)
 }
 END_TEST
 
-/* Ends the store's session from the side; its socket sees it at once. */
+/* Ends the store's session from outside; its socket notices at once. */
 static void cut(void)
 {
     (void)side_run(side, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
@@ -132,7 +132,7 @@ START_TEST(an_abandoned_claim_is_ended_read_back_and_never_doubled)
     (void)side_run(locker, "COMMIT");
     RUN_UNTIL(got.claims == 1);
     ck_assert_uint_eq(got.job_count + got.refused_count, 10);
-    /* Whatever it was told is what the rows say. */
+    /* Whatever answer it got, it must match the rows. */
     char sql[256];
     (void)snprintf(sql, sizeof sql,
                    "SELECT count(*)::text FROM claimd.job WHERE state = 'running' AND worker_id = "
@@ -144,8 +144,9 @@ START_TEST(an_abandoned_claim_is_ended_read_back_and_never_doubled)
 }
 END_TEST
 
-/* A trigger on commit would be needed to lose only the answer; instead the row is committed as the
- * lost claim would have left it, and the store is told that the outcome is unknown. */
+/* Losing only the answer would need a trigger on commit. Instead the test commits the row in the
+ * state in which the lost claim would have left it, and the store learns that the outcome is
+ * unknown. */
 START_TEST(a_claim_that_committed_unseen_is_adopted)
 {
     int64_t id = add_jobs(3);
@@ -223,7 +224,7 @@ static void submit_unkept(size_t count)
     }
 }
 
-/* As our own commit would, had its answer been lost. */
+/* As our own commit would have done, had its answer been lost. */
 START_TEST(W8_a_finish_that_leaves_nothing_behind_counts_as_done_when_its_answer_was_lost)
 {
     int64_t id = given_running(3);
@@ -289,7 +290,7 @@ START_TEST(a_locked_job_that_is_not_kept_waits_and_holds_up_no_other)
 }
 END_TEST
 
-/* The first of two runs is to be retried, the second completed; both wait for a row that the
+/* Submits two runs, the first to be retried, the second completed. Both wait for a row that the
  * returned session has locked, and are cut off. */
 static struct pg *given_lost_retry(void)
 {
@@ -327,7 +328,7 @@ START_TEST(a_lost_retry_is_not_repeated)
 }
 END_TEST
 
-/* Its run was recorded as ended so, and somebody claimed it again. */
+/* The run was recorded with this outcome, and another worker has claimed the job again. */
 static void given_lost_retry_and_another_claim(const char *outcome)
 {
     struct pg *locker = given_lost_retry();
@@ -365,7 +366,7 @@ START_TEST(closing_calls_nobody_back)
     ask(&store_a, 1, 5, 5);
     (void)uv_run(&world.loop, UV_RUN_NOWAIT);
     submit_all(0, 5);
-    int finishes = got.finishes; /* a quick server may have answered the first ones */
+    int finishes = got.finishes; /* a fast server may have answered the first ones */
     int claims = got.claims;
     job_store_close(store_a.jobs);
     store_a.jobs = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finishes: what is recorded, what is stale, what PostgreSQL refuses. */
+ * Finishes: which are recorded, which are stale, and which PostgreSQL refuses. */
 #include "job_store_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds and claims: got.jobs[0…count). */
+/* Adds and claims `count` jobs: got.jobs[0…count). */
 static void given_running(int count)
 {
     int64_t id = add_jobs(count);
@@ -119,7 +119,7 @@ START_TEST(a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again)
     static const enum finish_kind kinds[] = {FINISH_RETRY, FINISH_SNOOZE, FINISH_HAND_BACK};
     given_running(4);
     (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job ORDER BY id LIMIT 3");
-    /* Of an earlier run: nobody asks for the end of this one. */
+    /* A request for an earlier run; no one has asked to cancel this one. */
     (void)side_run(side, "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, "
                          "fence - 1, true FROM claimd.job ORDER BY id DESC LIMIT 1");
     for (size_t i = 0; i < 4; i++) {
@@ -235,7 +235,7 @@ START_TEST(lock_G3_a_stale_finish_is_refused_and_changes_nothing)
 }
 END_TEST
 
-/* A server that lost fences gives them out again (fault.D5): the number alone says not enough. */
+/* A server that lost fences gives them out again (fault.D5), so the number alone is not enough. */
 START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
 {
     static const enum finish_kind kinds[] = {FINISH_COMPLETED, FINISH_RETRY,  FINISH_DISCARDED,
@@ -249,7 +249,7 @@ START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
     RUN_UNTIL(got.finishes == 12);
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 12);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running'", 12);
-    /* Nor is what another one completed taken for our own end. */
+    /* A job that another worker completed does not count as our own finish either. */
     (void)side_run(side, "WITH d AS (DELETE FROM claimd.job RETURNING *) INSERT INTO "
                          "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
                          "attempted_at, worker_id, attempt, crashes, generation, priority, share, "
@@ -478,7 +478,7 @@ START_TEST(feat_B20_what_a_batch_or_a_job_waits_for_is_kept_and_they_hear_of_it)
     char sql[256];
     (void)snprintf(sql, sizeof sql, "SELECT claimd.batch_add(claimd.batch_open(), %lld)::text",
                    (long long)id);
-    (void)side_run(side, sql); /* since the claim, so its flags are not known there */
+    (void)side_run(side, sql); /* after the claim, so the store does not know its flags */
     (void)snprintf(sql, sizeof sql,
                    "SELECT claimd.after(claimd.enqueue('noop'), ARRAY[%lld::bigint])::text",
                    (long long)id + 1);
@@ -542,7 +542,7 @@ START_TEST(feat_B20_G3_a_stale_finish_of_a_job_that_is_not_kept_is_refused_and_n
     struct job_finish done = unkept_of(1);
     finish_now(&stale);
     finish_now(&done);
-    finish_now(&done); /* nobody lost an answer, so it can't have been us */
+    finish_now(&done); /* no answer was lost, so it cannot have been our finish */
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 1);
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 2);
     ASSERT_NUMBER(UNKEPT, 1);

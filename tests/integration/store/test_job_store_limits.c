@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs with a limit: which of them are claimed, and what the end of a run makes claimable. */
+ * Jobs with a limit: which of them are claimed, and which become claimable when a run ends. */
 #include "job_store_fixture.h"
 
 #include <stdio.h>
 
-/* Adds `count` jobs with this exclusive key; their first id. */
+/* Adds `count` jobs with this exclusive key; returns their first id. */
 static int64_t add_keyed(int count, const char *key)
 {
     char sql[512];
@@ -66,7 +66,7 @@ START_TEST(the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids)
 }
 END_TEST
 
-/* None comes in the time of a test: the bucket is filled from tomorrow on. */
+/* No token is added during a test: the bucket is filled from tomorrow on. */
 static void given_tokens(const char *key, int tokens)
 {
     char sql[256];
@@ -92,7 +92,7 @@ START_TEST(of_a_key_with_a_rate_so_many_start_as_it_has_tokens)
     ASSERT_NUMBER("SELECT tokens::int::text FROM claimd.key_limit", 0);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.next_of_rates(100)", 0);
     finish_now(0, FINISH_COMPLETED);
-    ck_assert_uint_eq(got.freed_count, 0); /* there is a place, and no token */
+    ck_assert_uint_eq(got.freed_count, 0); /* there is a place, but no token */
     given_tokens("a", 1);
     ASSERT_NUMBER("SELECT id::text FROM claimd.next_of_rates(100)", a + 4);
     claim_now(&store_a, a + 4, 2);
@@ -131,7 +131,7 @@ START_TEST(A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits)
 }
 END_TEST
 
-/* Nobody frees a key for it, so nobody else would push its hint. */
+/* No end of a run frees a key for it, so this is the only push of its hint. */
 START_TEST(A4_a_job_with_a_kept_edit_whose_row_is_locked_is_put_back_not_dropped)
 {
     struct pg *other = side_open(NULL);
@@ -255,7 +255,7 @@ START_TEST(feat_D3_the_end_of_a_run_frees_both_its_keys_and_names_who_may_start_
 }
 END_TEST
 
-/* Else it would be pushed as one that may start, and refused, again and again. */
+/* Otherwise it would be pushed as one that may start, and refused, again and again. */
 START_TEST(feat_D3_a_job_for_which_places_are_kept_is_refused_for_its_full_queue)
 {
     (void)side_run(side, "SELECT claimd.limit_queue('default', 1)::text");
@@ -276,11 +276,11 @@ START_TEST(while_all_jobs_have_a_limit_a_claim_is_one_commit)
     int64_t a = add_keyed(1, "a");
     int64_t b = add_keyed(1, "b");
     int64_t plain = add_jobs(1);
-    claim_now(&store_a, a, 1); /* teaches it */
+    claim_now(&store_a, a, 1); /* the store learns that jobs have limits */
     uint64_t before = job_store_counters(store_a.jobs)->commits;
     claim_now(&store_a, b, 1);
     ck_assert_uint_eq(job_store_counters(store_a.jobs)->commits - before, 1);
-    claim_now(&store_a, plain, 1); /* still claimed, and teaches it otherwise */
+    claim_now(&store_a, plain, 1); /* still claimed; the store learns the contrary */
     ck_assert_uint_eq(got.job_count, 3);
     int64_t c = add_keyed(1, "c");
     before = job_store_counters(store_a.jobs)->commits;
@@ -343,7 +343,7 @@ START_TEST(a_limited_job_that_somebody_has_locked_holds_nobody_up)
 }
 END_TEST
 
-/* Its key is free, so who asks what comes next is named this job, again and again. */
+/* Its key is free, so every query for the next job returns this one, again and again. */
 START_TEST(a_locked_job_whose_key_is_free_is_put_back_as_one_without_a_limit)
 {
     struct pg *other = side_open(NULL);

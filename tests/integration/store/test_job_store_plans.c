@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plans and batching under a load: statements prepared on 20 rows, then a million arrive. */
+ * Plans and batching under load: statements are prepared on 20 rows, then a million rows arrive. */
 #include "job_store_fixture.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void run_batch(int64_t id)
     RUN_UNTIL(got.finishes == BATCH);
 }
 
-/* Rows of `job` that all sessions so far read, through an index or without. */
+/* Rows of `job` that all sessions have read so far, with or without an index. */
 #define ROWS_READ                                                          \
     "SELECT (seq_tup_read + idx_tup_fetch)::text FROM pg_stat_user_tables" \
     " WHERE relid = 'claimd.job'::regclass"
@@ -47,7 +47,7 @@ START_TEST(plans_do_not_depend_on_how_large_the_table_was_when_they_were_made)
     for (int i = 0; i < BATCHES; i++) {
         run_batch(id + (int64_t)i * (ROWS / BATCHES));
     }
-    pg_close(store_a.pg); /* a session's figures are complete when it has ended */
+    pg_close(store_a.pg); /* the statistics of a session are complete when it has ended */
     store_a.pg = NULL;
     RUN_UNTIL(side_number(side, ROWS_DELETED) == 20 + BATCHES * BATCH);
     int64_t read = side_number(side, ROWS_READ) - before;
@@ -63,7 +63,7 @@ START_TEST(a_loaded_store_commits_once_for_hundreds_of_jobs)
     for (int64_t at = 0; at < JOBS; at += BATCH) {
         got.job_count = 0;
         claim_now(&store_a, id + at, BATCH);
-        submit_batch(); /* leaves with the next claim */
+        submit_batch(); /* sent with the next claim */
     }
     RUN_UNTIL(job_store_waiting(store_a.jobs) == 0);
     uint64_t commits = job_store_counters(store_a.jobs)->commits - before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whatever a handler returns, and whatever PostgreSQL holds against one row: that job alone is
- * refused, the others of its worker are finished. What is wrong with the server is held against no
- * job. */
+ * Whatever a handler returns, and whatever PostgreSQL refuses about one row: that job alone is
+ * refused, and the other jobs of its worker are finished. An error of the server is not counted
+ * against any job. */
 #include "job_store_fixture.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define JOBS 40
-#define BAD 17 /* the index of the one among them */
+#define BAD 17 /* index of the bad one among them */
 
 static void given_running(int count)
 {
@@ -24,7 +24,7 @@ static bool is_settled_except(int open)
     return got.finishes == JOBS - open;
 }
 
-/* Results {"n": 0} … {"n": JOBS - 1}. */
+/* Submits the results {"n": 0} … {"n": JOBS - 1}. */
 static void submit_all_completed(void)
 {
     for (size_t i = 0; i < JOBS; i++) {
@@ -122,7 +122,7 @@ static void finish_one_more(void)
     world_turn();
 }
 
-/* P0001 may mean anything; that the others pass shows whose it is. */
+/* P0001 may mean anything; since the others pass, the error belongs to this job. */
 START_TEST(an_error_that_only_one_finish_meets_again_and_again_is_held_against_it)
 {
     given_refusal("IF NEW.result->>'n' = '17' THEN RAISE 'no seventeen'; END IF;");
@@ -171,8 +171,8 @@ START_TEST(an_attempt_that_is_recorded_already_is_no_obstacle)
 }
 END_TEST
 
-/* Disk full, read-only, deadlock, no rights, and what a server says that is about to be out of
- * transaction ids: for everybody at once. */
+/* Disk full, read-only, deadlock, no rights, transaction ids about to run out, cancelled: each of
+ * these concerns all jobs at once. */
 static const char *const server_codes[] = {"53100", "25006", "40P01", "42501", "54000", "57014"};
 
 START_TEST(F_what_is_wrong_with_the_server_drops_no_result_and_burns_no_time)
@@ -188,7 +188,7 @@ START_TEST(F_what_is_wrong_with_the_server_drops_no_result_and_burns_no_time)
     int64_t end_us = clock_boot_us() + 2 * US_PER_S;
     uint64_t before = job_store_counters(store_a.jobs)->refused_batches;
     RUN_UNTIL(clock_boot_us() >= end_us);
-    /* Even one after the other they could be asked a hundred times as often. */
+    /* Even one after the other they could be sent a hundred times as often. */
     ck_assert_uint_le(job_store_counters(store_a.jobs)->refused_batches - before, 60);
     ck_assert_int_eq(got.finishes, 0);
     ck_assert_uint_eq(job_store_waiting(store_a.jobs), JOBS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PostgreSQL killed and started again under the job store; a commit whose answer is lost. Each test
- * starts a durable server of its own on the same data. */
+ * PostgreSQL is killed and restarted under the job store; the answer to a commit is lost. Each test
+ * starts its own durable server on the same data. */
 #include "job_store_fixture.h"
 #include "store/migrate.h"
 #include "support/suite.h"
@@ -12,7 +12,8 @@
 
 #define TEMPLATE "claimd_template"
 
-/* In main(): a data directory that all tests start their server from, one after the other. */
+/* Called by main(): makes a data directory from which each test starts its server, one after the
+ * other. */
 static enum status make_data(struct err *err)
 {
     char conninfo[SERVER_PATH_MAX];
@@ -108,8 +109,9 @@ static void set_and_reload(const char *set, const char *show, const char *value)
     RUN_UNTIL(strcmp(side_run(store_a.pg, show).text, value) == 0);
 }
 
-/* Whether commits wait is said by the checkpointer, which the postmaster tells of a reload last: it
- * has been told when the next reload is seen, and has heard it between two checkpoints. */
+/* Makes commits wait. The checkpointer decides that, and it is the last process that the postmaster
+ * notifies of a reload: it has its signal once the next reload is visible, and has read the setting
+ * between two checkpoints. */
 static void given_commits_that_wait(void)
 {
     set_and_reload("ALTER SYSTEM SET synchronous_standby_names = 'nobody'",
@@ -120,8 +122,8 @@ static void given_commits_that_wait(void)
     (void)side_run(side, "CHECKPOINT");
 }
 
-/* A commit that waits for a standby that never comes is done on this server; its backend's end then
- * swallows the answer. */
+/* A commit that waits for a standby that never comes is complete on this server; when its backend
+ * ends, the answer is lost. */
 START_TEST(W8_a_commit_whose_answer_was_lost_is_settled_once)
 {
     given_running(300);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job that is unique while it is queued (unique_states 'queued'), many producers and a worker:
- * what a producer has committed is seen by a run that starts later, and the job does start. */
+ * A job that is unique while it is queued (unique_states 'queued'), many producers and a worker: a
+ * run that starts later sees the producers' earlier commits, and the job does start. */
 #include "job_store_fixture.h"
 #include "support/sql.h"
 
@@ -9,7 +9,7 @@
 
 #define PRODUCERS 50
 #define ROUNDS 100
-/* Its own write, the call, and 10 ms until the commit. */
+/* The producer's own write, the call, and 10 ms until the commit. */
 #define PRODUCE                                                                            \
     "DO $$ BEGIN FOR n IN 1..%d LOOP UPDATE written SET n = written.n + 1 WHERE who = %d;" \
     " PERFORM claimd.enqueue('noop', unique_key => 'k', unique_states => 'queued',"        \
@@ -26,8 +26,8 @@ static void start_producers(struct sql **ret_producers)
     }
 }
 
-/* Claims the queued job of the key as a worker does, which asks again when it was refused. Returns
- * how many rounds the producers made until then. */
+/* Claims the queued job of the key as a worker does, which claims again after a refusal. Returns
+ * the number of rounds that the producers made in the meantime. */
 static int64_t start_queued(int64_t id)
 {
     int64_t before = side_number(side, WRITTEN);
@@ -50,7 +50,7 @@ START_TEST(a_job_that_is_unique_while_queued_starts_among_many_producers_and_see
     while (seen != PRODUCERS * ROUNDS && clock_boot_us() < end_us) {
         int64_t id = side_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job WHERE"
                                        " state = 'available'");
-        if (id == 0) { /* what nobody will see any more, once all have ended */
+        if (id == 0) { /* a write that no run will see any more, once all have ended */
             ck_assert_msg(seen < 0 || side_number(side, WRITTEN) != PRODUCERS * ROUNDS ||
                               side_number(side, "SELECT count(*)::text FROM claimd.job WHERE state"
                                                 " = 'available'") == 1,

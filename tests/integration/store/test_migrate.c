@@ -32,7 +32,7 @@ static int version_now(void)
     return version;
 }
 
-/* Of each version, as its step up left it. */
+/* The schema of each version, as its step up left it. */
 static char schemas[64][ERR_TEXT_MAX];
 
 static void on_step_up(void *ctx, const struct sql_migration *done)
@@ -136,8 +136,8 @@ START_TEST(a_plain_role_that_may_create_roles_and_schemas_is_enough)
     (void)side_try(side, "CREATE ROLE migrator LOGIN CREATEROLE");
     (void)side_run(side, "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO migrator', "
                          "current_database()); END $$");
-    /* Another database's owner has made the roles. From 16 on that takes the right to grant them,
-     * as who makes a role gets it. */
+    /* The owner of another database has made the roles. From PostgreSQL 16 on, granting them needs
+     * the right that the maker of a role gets. */
     (void)side_run(side, "DO $$ BEGIN IF current_setting('server_version_num')::int >= 160000 THEN "
                          "EXECUTE 'GRANT claimd_scheduler TO migrator WITH ADMIN TRUE, "
                          "INHERIT FALSE, SET FALSE'; END IF; END $$");
@@ -245,7 +245,7 @@ START_TEST(B40_a_program_works_with_a_newer_schema_that_allows_it)
 }
 END_TEST
 
-/* ---- beside a fleet (B40) ---- */
+/* ---- with a running fleet (B40) ---- */
 
 static void down_to(int version)
 {
@@ -282,7 +282,7 @@ START_TEST(B40_a_migration_that_was_interrupted_goes_on_with_the_part_that_was)
     struct err err = {0};
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
     down_to(2);
-    /* As it is when a process dies before the second part of the second migration. */
+    /* This is the state when a process dies before the second part of the second migration. */
     (void)side_run(side, "ALTER TABLE claimd.job DROP CONSTRAINT job_backoff_valid");
     (void)side_run(side, "ALTER TABLE claimd.job ADD CONSTRAINT job_backoff_valid "
                          "CHECK (backoff <> '') NOT VALID");
@@ -311,7 +311,7 @@ START_TEST(B40_a_migration_waits_for_a_long_reader_and_holds_nobody_up_meanwhile
     if (child == 0) {
         _exit(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, NULL) == STATUS_OK ? 0 : 1);
     }
-    /* It has tried and given up, and tries again: three times seen at different transactions. */
+    /* It has tried, given up, and tries again: seen three times, in different transactions. */
     int64_t last = 0;
     for (int seen = 0; seen < 3;) {
         int64_t now = side_number(
@@ -360,7 +360,7 @@ START_TEST(B40_what_older_programs_would_break_waits_until_none_of_them_is_left)
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
     ASSERT_REFUSED(side, "SELECT claimd.require_program(2)", "CL003", "claimctl db finish");
     ASSERT_REFUSED(side, "SELECT claimd.finish_upgrade()", "CL003", "worker 77 on attic");
-    (void)side_run(side, OLD_WORKER); /* may still be started, too */
+    (void)side_run(side, OLD_WORKER); /* it may also still be started */
     (void)side_run(side, "UPDATE claimd.worker SET stopped = true");
     ck_assert_int_eq(side_number(side, "SELECT claimd.finish_upgrade()::text"),
                      migrate_known_version());

@@ -68,7 +68,7 @@ static void teardown(void)
     world_teardown();
 }
 
-/* What a request's callback saw, copied. */
+/* Copies of the arguments of a request's callback. */
 struct reply {
     int calls;
     enum status st;
@@ -225,7 +225,8 @@ START_TEST(the_session_has_its_settings)
 }
 END_TEST
 
-/* What others lose by it is theirs; a session of ours must not lose what it was told is done. */
+/* Other programs may accept such a loss; a session of ours must not lose a commit that was reported
+ * as done. */
 static const char *const commits[][2] = {
     {"off", "on"}, {"local", "local"}, {"remote_apply", "remote_apply"}};
 

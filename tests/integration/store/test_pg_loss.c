@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connection when it is lost: by the server, by a deadline, by nobody being there. */
+ * The loss of the connection: by the server, by a deadline, or because no server is there. */
 #include "store/admin.h"
 #include "support/pg_fixture.h"
 
@@ -76,7 +76,7 @@ static void teardown(void)
 struct reply {
     int calls;
     enum status st;
-    bool was_up; /* could read back from within */
+    bool was_up; /* the callback could read it back */
     bool closes;
 };
 
@@ -147,7 +147,7 @@ START_TEST(an_abandoned_claim_does_not_survive_its_deadline)
 }
 END_TEST
 
-/* Else the old backend would live on, and commit later. */
+/* Otherwise the old backend would live on, and commit later. */
 START_TEST(J1_the_old_backend_is_ended_by_postgresqls_own_function)
 {
     struct pg *side = side_open(NULL);
@@ -226,7 +226,7 @@ START_TEST(a_session_that_ends_within_a_request_undoes_it)
 }
 END_TEST
 
-/* As after a SIGSTOP, or a page fault on a slow disk. */
+/* For example after a SIGSTOP, or a page fault on a slow disk. */
 START_TEST(a_reply_that_came_while_we_did_not_look_counts)
 {
     struct admin *other = NULL;
@@ -334,7 +334,7 @@ START_TEST(a_wrong_connection_string_is_said)
 }
 END_TEST
 
-/* It accepts, by its backlog, and says nothing. */
+/* Opens a socket that accepts connections, by its backlog, and never answers. */
 static int given_silent_server(char *ret_dir, size_t size)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -472,7 +472,7 @@ START_TEST(D3_what_is_sent_into_a_dead_socket_is_told_by_the_next_session)
     struct reply r = {0};
     own_start(&own);
     pg_server_kill(&own.pg);
-    must_send(&r, "SELECT 1", 0); /* the write finds it out, before the loop could */
+    must_send(&r, "SELECT 1", 0); /* the write notices it, before the loop could */
     RUN_UNTIL(seen.downs >= 2);
     own_comes_back_and_tells(&own, &r);
     own_stop(&own);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker's session plans each statement once, for whatever the tables become (ARCHITECTURE §3):
- * so each plan must look up its rows by an index, when it is made on tables that are empty and were
- * never analysed as well as on large ones. */
+ * A worker's session plans each statement once, however the tables grow (ARCHITECTURE §3). So each
+ * plan must look up its rows by an index, whether it is made on empty tables that were never
+ * analysed or on large ones. */
 #include "sql/queries.h"
 #include "support/pg_fixture.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All that a worker sends, but what asks for plan_anew first. */
+/* All statements that a worker sends, except those that ask for plan_anew first. */
 static const struct pg_statement *const statements[] = {
     &SQL_JOB_CLAIM,      &SQL_JOB_CLAIM_SKIP,     &SQL_JOB_CLAIM_LIMITED,  &SQL_JOB_ADOPT,
     &SQL_JOB_ARGS,       &SQL_JOB_COMPLETE,       &SQL_JOB_COMPLETE_SKIP,  &SQL_JOB_DROP,
@@ -22,9 +22,9 @@ static const struct pg_statement *const statements[] = {
     &SQL_WORKER_STOPPED, &SQL_WORKER_RUN_LENGTHS, &SQL_WORKER_END_BACKEND, &SQL_CLUSTER_JOIN,
     &SQL_FENCE_CHECK};
 
-/* Of a plan as JSON: what reads one of the tables that may have millions of rows, and does not look
- * them up by the first column of an index, nor by where they stand. job_live_cancel has only the
- * jobs that somebody cancels just now. */
+/* Returns the bad nodes of a plan: those that read a table that may have millions of rows, but look
+ * them up neither by the first column of an index nor by their position. job_live_cancel has only
+ * the jobs that are being cancelled. */
 #define BAD_NODES                                                                                 \
     "CREATE FUNCTION pg_temp.bad_nodes(run text) RETURNS text LANGUAGE plpgsql AS $$ "            \
     "DECLARE plan jsonb; BEGIN EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || run INTO plan; "    \
@@ -61,7 +61,7 @@ static void check_plan(struct pg *pg, const struct pg_statement *s)
     (void)side_run(pg, "DEALLOCATE p");
 }
 
-/* In a session of its own, as that of a worker which has just started. */
+/* Checks in its own session, like that of a worker that has just started. */
 static void check_plans(void)
 {
     const struct pg_options options = {.loop = &world.loop,
@@ -80,7 +80,7 @@ static void check_plans(void)
     pg_close(pg);
 }
 
-/* $CLAIMD_TEST_JOBS, by default 100,000; with 10,000,000 of them it takes eight minutes. */
+/* Reads $CLAIMD_TEST_JOBS, by default 100,000; with 10,000,000 the test takes eight minutes. */
 static int thousands_of_jobs(void)
 {
     const char *given = getenv("CLAIMD_TEST_JOBS");
@@ -97,10 +97,10 @@ static void run_for_each_thousand(struct pg *side, const char *sql)
 START_TEST(plans_look_rows_up_by_an_index_whatever_the_tables_were_when_they_were_made)
 {
     struct pg *side = side_open(NULL);
-    check_plans(); /* nothing is there, and nothing was analysed */
+    check_plans(); /* empty tables, not analysed */
     run_for_each_thousand(side, "INSERT INTO claimd.job (kind, exclusive_key) SELECT 'a', "
                                 "'k' || random() FROM generate_series(1, 1000)");
-    check_plans(); /* many rows, and nothing was analysed */
+    check_plans(); /* many rows, not analysed */
     (void)side_run(side, "ANALYZE claimd.job");
     check_plans();
     run_for_each_thousand(

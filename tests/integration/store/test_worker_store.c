@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker's row: registered, beaten, stopped; a predecessor ended and its jobs handed back. */
+ * The worker's row: registered, refreshed by heartbeats, stopped; a predecessor is ended and its
+ * jobs are handed back. */
 #include "job_store_fixture.h"
 #include "store/rescue_store.h"
 #include "store/worker_store.h"
@@ -138,7 +139,7 @@ static void beat(const char *id, size_t kind_count, bool lost_pop)
 
 START_TEST(registering_makes_the_row_and_announces_the_kinds)
 {
-    register_worker(side, WORKER_A, 2); /* a session that sees its own start */
+    register_worker(side, WORKER_A, 2); /* a session that can see when it started */
     ASSERT_TEXT("SELECT concat_ws(' ', host, pid, slots, token_prefix, version, queues, kinds, "
                 "dead, stopped) FROM claimd.worker WHERE stale_at BETWEEN clock_timestamp() + '5 "
                 "s' AND clock_timestamp() + '8 s'",
@@ -233,7 +234,7 @@ START_TEST(registering_again_changes_only_kinds_that_differ)
     register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_TEXT("SELECT name || ' ' || max_attempts FROM claimd.kind WHERE updated_at > 'epoch'",
                 "noop 25");
-    register_worker(store_a.pg, WORKER_B, 2); /* its answer had been lost */
+    register_worker(store_a.pg, WORKER_B, 2); /* after its first answer was lost */
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 2);
 }
 END_TEST
@@ -343,7 +344,8 @@ START_TEST(a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back)
     (void)side_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE id = (SELECT min(id) FROM "
                          "claimd.job)");
     int pid = pg_backend_pid(old.pg);
-    /* Its socket still stands. Tests' sessions are a superuser's, so only one may end it. */
+    /* Its connection is still open. Sessions of tests belong to a superuser, so only a superuser
+     * may end them. */
     TELL(worker_store_end_predecessor(side, WORKER_B, on_predecessor, &told, err));
     ck_assert_int_eq(told.st, STATUS_OK);
     ck_assert_str_eq(told.prefix, "AbCdEfGhIjKl");

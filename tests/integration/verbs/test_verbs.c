@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs: what the header of each says is what PostgreSQL makes of its statement; and what a call
- * refuses before a server is asked. */
+ * Verbs: the header of each matches its statement in PostgreSQL, and bad values are refused before
+ * the server is asked. */
 #include "base/text.h"
 #include "support/pg_fixture.h"
 #include "verbs/list.h"
@@ -23,7 +23,7 @@ static void teardown(void)
     world_teardown();
 }
 
-/* What the server says of a prepared statement; the caller clears it. */
+/* Returns the server's description of a prepared statement; the caller clears it. */
 static PGresult *describe(const struct pg_statement *s)
 {
     PGresult *r = PQprepare(conn, "p", s->sql, s->type_count, s->types);
@@ -55,7 +55,7 @@ START_TEST(each_header_names_the_columns_of_its_statement)
 }
 END_TEST
 
-/* The type of a column is shown as what it is: numbers and JSON go into JSON without quotes. */
+/* The type of a column decides how it is shown: numbers and JSON go into JSON without quotes. */
 START_TEST(each_header_gives_its_columns_a_form_that_fits)
 {
     for (const struct verb *const *at = verb_list; *at != NULL; at++) {
@@ -78,7 +78,7 @@ START_TEST(each_header_gives_its_columns_a_form_that_fits)
 }
 END_TEST
 
-/* EXPLAIN asks for the rights on tables and functions, and runs nothing. */
+/* EXPLAIN checks the rights on tables and functions, and runs nothing. */
 START_TEST(each_statement_is_granted_to_operators)
 {
     static const char *const nulls[VERB_PARAMS_MAX];
@@ -100,7 +100,7 @@ static const struct {
     const struct verb *verb;
     const char *param;
     const char *text;
-    const char *value; /* what the statement gets; NULL: NULL */
+    const char *value; /* value of the parameter; NULL: NULL */
     const char *says;  /* a part of the refusal; NULL: none */
 } values[] = {
     {&VERB_QUEUE_WEIGHT, "weight", "100", "100", NULL},

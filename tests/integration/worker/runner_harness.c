@@ -45,7 +45,7 @@ static void runner_path(char *ret_path)
     (void)snprintf(ret_path, HARNESS_PATH_MAX, "%s/claimd-runner", needed("CLAIMD_BIN_DIR"));
 }
 
-/* Ours, in the places where a runner looks for them. */
+/* Moves the ends of the test to the descriptors where a runner looks for them. */
 static bool take_places(const int *fds)
 {
     int high[RUNNER_FD_LAST + 1];
@@ -117,7 +117,7 @@ void harness_stop(struct harness *h)
     *h = (struct harness){.fd = -1};
 }
 
-/* False at the end of the stream. */
+/* Returns false at the end of the stream. */
 static bool read_more(struct harness *h)
 {
     struct pollfd p = {.fd = h->fd, .events = POLLIN};
@@ -125,7 +125,7 @@ static bool read_more(struct harness *h)
     ck_assert_int_eq(buf_reserve(&h->in, 65536, NULL), STATUS_OK);
     ssize_t n = recv(h->fd, buf_at(&h->in) + h->in.len, 65536, 0);
     if (n <= 0) {
-        return false; /* ECONNRESET: it ended with something of ours unread */
+        return false; /* ECONNRESET: it ended with unread data of ours */
     }
     buf_grew(&h->in, (size_t)n);
     return true;
@@ -178,7 +178,7 @@ enum status harness_read(struct harness *h, enum frame_type *ret_type, const cha
         } else if (is_over) {
             return STATUS_UNAVAILABLE;
         } else {
-            is_over = !read_more(h); /* what it put into the ring before that counts */
+            is_over = !read_more(h); /* a result that it put into the ring before that counts */
         }
     }
 }

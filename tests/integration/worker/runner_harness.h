@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Plays the worker for one real claimd-runner: socketpair, shared page, frames. Every wait has a
- * deadline; what a test does not expect fails it. */
+ * deadline; an unexpected frame fails the test. */
 #ifndef CLAIMD_TESTS_RUNNER_HARNESS_H
 #define CLAIMD_TESTS_RUNNER_HARNESS_H
 
@@ -17,48 +17,50 @@ struct harness {
     int fd; /* our end of the frames */
     struct runner_page *page;
     struct buf in;
-    struct buf results; /* out of the page's ring */
+    struct buf results; /* from the page's ring */
     uint64_t ring_taken;
-    struct buf *read_from; /* of the frame that was read last, which is still in it */
+    struct buf *read_from; /* the buffer that still holds the last read frame */
     size_t frame_size;
     int64_t last_id;
-    uint64_t sent; /* jobs, and how many were answered */
+    uint64_t sent; /* number of jobs; `answered`: those with a result */
     uint64_t answered;
 };
 
-/* The directories of the build's plugins, of those that misbehave, and of those to be refused. */
+/* The directories of the build's plugins, of those that misbehave, and of those that must be
+ * refused. */
 const char *harness_plugins(void);
 const char *harness_test_plugins(void);
 void harness_bad_plugins(char *ret_path);
 
 /* Starts a runner with the plugins of `directory`; its first frame is not read yet. */
 void harness_start(struct harness *h, const char *directory);
-/* Kills what is left of it. Accepts one that has ended. */
+/* Kills the runner, which may have ended already, and frees everything. */
 void harness_stop(struct harness *h);
 
 /* Reads HELLO; the text is valid until the next read. */
 const char *harness_hello(struct harness *h, size_t *ret_len);
 
-/* Sends a job with the next id; its fence and its nonce are id + 100. At most RUNNER_DEPTH that
- * are not answered. */
+/* Sends a job with the next id; its fence and its nonce are id + 100. At most RUNNER_DEPTH jobs may
+ * be unanswered. */
 void harness_send(struct harness *h, const char *kind, const char *args);
 
-/* The next RESULT; its texts are valid until the next read. */
+/* Reads the next RESULT; its texts are valid until the next read. */
 void harness_result(struct harness *h, struct result_frame *ret);
-/* Sends a job and reads its result, which must be its own. */
+/* Sends a job and reads its result, which must belong to it. */
 void harness_run(struct harness *h, const char *kind, const char *args, struct result_frame *ret);
 
-/* Takes back the job that was sent last: false where it has begun. */
+/* Takes back the job that was sent last; returns false if it has begun. */
 bool harness_take_back(struct harness *h);
 
-/* The next HELLO or RESULT: OK, INVALID, or UNAVAILABLE at the end of the stream. */
+/* Reads the next HELLO or RESULT: OK, INVALID, or UNAVAILABLE at the end of the stream. */
 enum status harness_read(struct harness *h, enum frame_type *ret_type, const char **ret_body,
                          size_t *ret_len);
 
-/* Waits until the runner has ended; its wait status. */
+/* Waits until the runner has ended; returns its wait status. */
 int harness_wait(struct harness *h);
 
-/* `claimd-runner` with these arguments (NULL-ended); its output, and its exit code. */
+/* Runs `claimd-runner` with these arguments (NULL-ended); returns its exit code, and its output in
+ * `out`. */
 int harness_program(const char *const *args, struct buf *out);
 
 #endif

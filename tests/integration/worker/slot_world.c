@@ -11,7 +11,7 @@
 
 struct slot_world t;
 
-/* ---- what the slot tells ---- */
+/* ---- the slot's callbacks ---- */
 
 static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
 {
@@ -125,7 +125,7 @@ void slot_world_teardown(void)
     ck_assert_int_eq(uv_loop_close(&t.loop), 0);
     ck_assert_int_eq(t.hellos + t.idles + t.ends + t.deaths, told);
     if (t.ledger[0] != '\0') {
-        (void)unlink(t.ledger); /* not before: a handler that is stopped writes once more */
+        (void)unlink(t.ledger); /* not earlier: a handler that is stopped writes once more */
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One slot with real runners, and what it tells: the fixture of its tests. */
+ * One slot with real runners, and its callbacks: the fixture of its tests. */
 #ifndef CLAIMD_TESTS_SLOT_WORLD_H
 #define CLAIMD_TESTS_SLOT_WORLD_H
 
@@ -15,12 +15,12 @@
 
 struct slot_world {
     uv_loop_t loop;
-    uv_timer_t tick; /* lets a waiting test look at its deadline */
+    uv_timer_t tick; /* lets a waiting test check its deadline */
     struct slot_options options;
     struct slot *slot;
     char runner[1024];
     char plugins[1024];
-    char ledger[96]; /* what a long run writes */
+    char ledger[96]; /* written by a long run */
     int hellos;
     int idles;
     int ends;
@@ -49,18 +49,18 @@ extern struct slot_world t;
     } while (0)
 
 void slot_world_setup(void);
-/* A closed slot says nothing more, and leaves no handle and no memory. */
+/* Closes the slot, which must call back no more and leave no handle and no memory. */
 void slot_world_teardown(void);
 
-void open_slot(void); /* by t.options */
+void open_slot(void); /* with t.options */
 bool is_idle(void);
 
-/* Returns the run's nonce. A job that was given waits for slot_flush(). */
+/* Returns the run's nonce. give() leaves the job waiting for slot_flush(). */
 int64_t give(const char *kind, const char *args, void *job);
 int64_t run(const char *kind, const char *args, void *job);
 
 bool has_content(const char *path);
-/* One that writes into t.ledger when its handler is at work; a SIGTERM ends it. */
+/* Sends a run that writes to t.ledger once its handler is working; a SIGTERM ends it. */
 int64_t send_long_run(void);
 int64_t start_long_run(void);
 

@@ -42,7 +42,7 @@ static void assert_error(const struct result_frame *r, const char *wanted)
                   "error is '%.*s', wanted '%s'", (int)r->error_len, r->error, wanted);
 }
 
-/* The stream ended without a RESULT for the job that was started. */
+/* The stream has ended without a RESULT for the job that was started. */
 static void assert_crashed(void)
 {
     enum frame_type type = FRAME_HELLO;
@@ -194,7 +194,7 @@ START_TEST(G1_a_handler_that_crashes_or_exits_gives_no_result)
 }
 END_TEST
 
-/* The ring may have its result: whether it counts depends on who is faster. */
+/* The ring may have its result: whether that counts depends on which is faster. */
 START_TEST(G4_a_handler_that_closes_our_descriptors_ends_its_runner)
 {
     harness_send(&h, "close_fds", "{}");
@@ -209,7 +209,7 @@ START_TEST(G5_garbage_on_the_frames_is_seen_as_such)
     const char *body = NULL;
     size_t len = 0;
     enum status st = harness_read(&h, &type, &body, &len);
-    if (st == STATUS_OK) { /* its result, which goes another way */
+    if (st == STATUS_OK) { /* the run's result, which comes through the ring */
         st = harness_read(&h, &type, &body, &len);
     }
     ck_assert_int_eq(st, STATUS_INVALID);
@@ -227,7 +227,7 @@ START_TEST(a_result_beyond_the_limit_fails_the_job_with_a_reason)
     ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     assert_error(&r, "result refused: 200000 bytes, at most 65536");
-    harness_run(&h, "echo", "[1e70000]", &r); /* as PostgreSQL writes it */
+    harness_run(&h, "echo", "[1e70000]", &r); /* as PostgreSQL prints it */
     ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.result_len, 0);
     harness_run(&h, "echo", "[1e60000,\"1e70000\"]", &r);

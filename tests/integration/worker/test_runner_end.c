@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a runner ends: by its own timer, with its worker, or because a handler left it dirty; and
- * what a handler does not get to see. */
+ * what a handler cannot see. */
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "runner_harness.h"
@@ -126,7 +126,8 @@ START_TEST(the_workers_stop_flag_is_seen_without_a_signal)
 }
 END_TEST
 
-/* Runs as a worker of its own: starts a runner, a job in it, says so, and waits to be killed. */
+/* Plays a worker in its own process: starts a runner with a job, reports that, and waits to be
+ * killed. */
 static _Noreturn void be_a_worker(const char *kind, const char *args, int out)
 {
     start_misbehaving();
@@ -139,7 +140,7 @@ static _Noreturn void be_a_worker(const char *kind, const char *args, int out)
 
 START_TEST(A1_a_runner_dies_with_its_worker_even_in_an_endless_loop)
 {
-    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* so that we get to reap it */
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* so that this process reaps it */
     int ends[2];
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
     pid_t worker = fork();
@@ -238,7 +239,7 @@ START_TEST(J4_a_handler_sees_no_secret_of_the_workers_environment)
     ck_assert_int_eq(setenv("CLAIMD_POSTGRES_PASSWORD", "canary", 1), 0);
     start_misbehaving();
     struct result_frame r;
-    int64_t timeout_us = clock_boot_us() + 30 * US_PER_S; /* as the harness says */
+    int64_t timeout_us = clock_boot_us() + 30 * US_PER_S; /* the harness sends it */
     harness_run(&h, "inspect", "{}", &r);
     json_t *seen = json_loadb(r.result, r.result_len, 0, NULL);
     ck_assert(json_is_false(json_object_get(seen, "secret")));
@@ -258,7 +259,7 @@ START_TEST(J4_no_descriptor_of_the_worker_reaches_a_handler)
     harness_stop(&h);
     char path[96];
     (void)snprintf(path, sizeof path, "%s/leak-XXXXXX", suite_tmp());
-    int fd = mkstemp(path); /* not CLOEXEC, on purpose */
+    int fd = mkstemp(path); /* intentionally without CLOEXEC */
     ck_assert_int_ge(fd, 0);
     start_misbehaving();
     (void)close(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What handlers print: whose it is, where it goes, and that nobody waits for the log's reader. */
+ * The output of handlers: which job it belongs to, where it goes, and that no handler waits for the
+ * log's reader. */
 #include "base/clock.h"
 #include "runner_harness.h"
 #include "support/suite.h"
@@ -34,7 +35,7 @@ static bool has_text(const char *bytes, size_t len, const char *text)
     return len > 0 && memmem(bytes, len, text, strlen(text)) != NULL;
 }
 
-/* Reads the log until `text` is in it, and keeps what it read. */
+/* Reads the log until it has `text`, and keeps what it read. */
 static void read_log(struct buf *b, const char *text)
 {
     while (!has_text(buf_at(b), b->len, text)) {
@@ -86,7 +87,7 @@ START_TEST(F5_a_handler_that_prints_waits_for_no_reader_of_the_log)
 {
     struct result_frame r;
     struct buf log = BUF_INIT(64 << 20);
-    harness_run(&h, "prints_much", "{\"lines\": 200000}", &r); /* nobody reads the log */
+    harness_run(&h, "prints_much", "{\"lines\": 200000}", &r); /* the log is not read */
     ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
     ck_assert_uint_eq(r.log_tail_len, JOB_LOG_TAIL_MAX);
     check_tail(&r,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which files a runner loads and why it refuses the others: `claimd-runner --list` over directories
+ * Which files a runner loads, and why it refuses the others: `claimd-runner --list` on directories
  * that each test makes. */
 #include "cluster/servers.h"
 #include "runner_harness.h"
@@ -70,7 +70,7 @@ static void copy_noop(void)
     copy_plugin(harness_plugins(), "noop.so", "noop.so");
 }
 
-/* What --list prints; the caller releases it. */
+/* Returns the output of --list; the caller releases it. */
 static json_t *list_trusting(const char *directory, const char *owners)
 {
     struct buf out = BUF_INIT(1 << 20);
@@ -115,7 +115,7 @@ static void assert_refused(const json_t *all, const char *file, const char *reas
     ck_abort_msg("%s was not refused", file);
 }
 
-/* The only bad file is refused for this reason, and the good one beside it is served. */
+/* The bad file is the only one refused, for this reason, and the good one beside it is served. */
 static void assert_only_refusal(const char *file, const char *reason)
 {
     json_t *all = list(dir);
@@ -159,7 +159,7 @@ START_TEST(G6_many_plugins_that_hang_are_named_and_hold_up_nobody_for_longer_tha
         (void)snprintf(file, sizeof file, "hang_%d.so", i);
         copy_plugin(bad, "ctor_hang.so", file);
     }
-    json_t *all = list(dir); /* which waits for 10 s at most */
+    json_t *all = list(dir); /* which waits for at most 10 s */
     ck_assert_uint_eq(json_array_size(json_object_get(all, "refused")), 8);
     for (int i = 0; i < 8; i++) {
         (void)snprintf(file, sizeof file, "hang_%d.so", i);
@@ -306,7 +306,7 @@ START_TEST(J5_a_file_of_another_owner_is_refused)
 }
 END_TEST
 
-/* A volume that a deployer's user fills; then even root is not trusted unless it is named. */
+/* A volume that a deployer's user fills; then even root is only trusted if it is named. */
 START_TEST(J5_the_owners_that_are_trusted_can_be_named)
 {
     char path[HARNESS_PATH_MAX];

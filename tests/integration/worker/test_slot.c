@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a slot with real runners: deaths at every moment, each run told exactly once. */
+ * The life of a slot with real runners: deaths at any moment, and each run is reported exactly
+ * once. */
 #include "slot_world.h"
 #include "support/suite.h"
 
@@ -48,7 +49,7 @@ START_TEST(a_kill_that_races_with_a_result_ends_the_run_once)
     open_slot();
     for (int i = 0; i < 15; i++) {
         RUN_UNTIL(is_idle());
-        (void)run("inspect", "{}", &t); /* one that works: the next runner comes at once */
+        (void)run("inspect", "{}", &t); /* one that works, so that the next runner starts at once */
         RUN_UNTIL(is_idle());
         int before = t.ends;
         (void)run("inspect", "{}", &t);
@@ -101,7 +102,7 @@ START_TEST(a_runner_that_was_asked_to_stop_is_not_used_again)
     RUN_UNTIL(t.ends == 1);
     RUN_UNTIL(is_idle());
     ck_assert_int_ne(slot_pid(t.slot), pid);
-    ck_assert_int_eq(t.deaths, 0); /* expected: nobody complains */
+    ck_assert_int_eq(t.deaths, 0); /* an expected end */
 }
 END_TEST
 
@@ -134,7 +135,7 @@ START_TEST(G4_a_daemon_that_a_handler_left_is_gone_when_the_next_runner_is_there
 }
 END_TEST
 
-/* ---- handlers that speak in their runner's name ---- */
+/* ---- handlers that forge frames of their runner ---- */
 
 static enum run_end end_of_next_run(const char *args)
 {
@@ -174,7 +175,7 @@ START_TEST(G5_junk_of_an_earlier_run_is_not_charged_to_the_present_one)
 }
 END_TEST
 
-/* The worker's loop is late: the next run has begun before the junk of the one before is read. */
+/* The worker's loop is late: the next run has begun before the junk of the previous one is read. */
 START_TEST(G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run)
 {
     open_slot();
@@ -183,7 +184,7 @@ START_TEST(G5_junk_that_is_read_late_is_still_not_charged_to_the_present_run)
     RUN_UNTIL(t.ends == 1);
     RUN_UNTIL(is_idle());
     (void)send_long_run();
-    ck_assert(WAIT_UNTIL(has_content(t.ledger), SOON_US)); /* and the loop stands still */
+    ck_assert(WAIT_UNTIL(has_content(t.ledger), SOON_US)); /* meanwhile the loop stands still */
     RUN_UNTIL(t.ends == 2);
     ck_assert_int_eq(t.end, RUN_END_SPOILT);
 }
@@ -263,12 +264,12 @@ START_TEST(a_slot_without_a_program_to_start_keeps_trying_without_haste)
     (void)snprintf(t.runner, sizeof t.runner, "/nowhere/claimd-runner");
     open_slot();
     RUN_UNTIL(t.deaths >= 3);
-    ck_assert_int_ge(t.death_us[2] - t.death_us[1], 100 * US_PER_MS); /* 200, less what fork took */
+    ck_assert_int_ge(t.death_us[2] - t.death_us[1], 100 * US_PER_MS); /* 200, less fork's time */
     ck_assert(strstr(t.death, "/nowhere/claimd-runner") != NULL);
 }
 END_TEST
 
-/* Not in its first bytes either, where it would stay readable after clearenv(). */
+/* The environment with which it starts must be small too: that stays readable after clearenv(). */
 START_TEST(J4_a_runner_is_started_with_a_small_environment_of_its_own)
 {
     ck_assert_int_eq(setenv("CLAIMD_POSTGRES_CONNINFO", "host=canary", 1), 0);
@@ -303,7 +304,7 @@ START_TEST(a_runner_is_replaced_when_it_is_idle_and_not_before)
     RUN_UNTIL(is_idle());
     ck_assert_int_ne(slot_pid(t.slot), pid);
     ck_assert(slot_is_current(t.slot));
-    ck_assert_int_eq(t.deaths, 0); /* expected: nobody complains */
+    ck_assert_int_eq(t.deaths, 0); /* an expected end */
 }
 END_TEST
 

@@ -32,7 +32,7 @@ START_TEST(A2_when_a_runner_dies_only_the_job_that_it_had_begun_is_charged)
     (void)give("nap", "{\"ms\": 1}", &jobs[2]);
     slot_flush(t.slot);
     RUN_UNTIL(slot_has_started(t.slot, second));
-    slot_take_results(t.slot); /* no nudge: others follow */
+    slot_take_results(t.slot); /* without a nudge, since other jobs follow */
     ck_assert_int_eq(t.ends, 1);
     ck_assert_ptr_eq(t.ended_job, &jobs[0]);
     slot_kill(t.slot);
@@ -76,7 +76,7 @@ START_TEST(who_is_asked_to_stop_is_the_run_that_was_meant)
     int64_t second = give("nap", "{\"ms\": 1}", &jobs[1]);
     slot_flush(t.slot);
     RUN_UNTIL(slot_has_started(t.slot, first));
-    slot_ask_to_stop(t.slot, second, STOP_SHUTDOWN); /* it only comes back */
+    slot_ask_to_stop(t.slot, second, STOP_SHUTDOWN); /* it is only taken back */
     ck_assert_int_eq(t.returned, 1);
     RUN_UNTIL(is_idle());
     ck_assert_int_eq(slot_pid(t.slot), pid);
@@ -95,7 +95,7 @@ START_TEST(jobs_of_another_kind_wait_until_a_runner_has_none)
     RUN_UNTIL(is_idle());
     (void)give("nap", "{\"ms\": 50}", &jobs[0]);
     ck_assert(slot_takes(t.slot, "nap", 10));
-    ck_assert(!slot_takes(t.slot, "inspect", 10)); /* G5: it could answer for it */
+    ck_assert(!slot_takes(t.slot, "inspect", 10)); /* G5: nap could forge its result */
     slot_flush(t.slot);
     RUN_UNTIL(is_idle());
     ck_assert(slot_takes(t.slot, "inspect", 10));

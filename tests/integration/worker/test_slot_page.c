@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a slot makes of a page that a handler wrote over: "what" as in tests/plugins/meddle.c. */
+ * How a slot handles a page that a handler wrote over: "what" as in tests/plugins/meddle.c. */
 #include "slot_world.h"
 #include "support/suite.h"
 
@@ -31,7 +31,8 @@ START_TEST(G5_a_run_that_hides_its_begin_and_goes_on_is_found_and_killed)
 }
 END_TEST
 
-/* Its own place is as it should be: the others' are not, which are taken back before a kill. */
+/* Its own place is intact, but the places of the others are not, and those are taken back before a
+ * kill. */
 START_TEST(L4_a_run_that_wipes_the_places_behind_it_does_not_escape_its_kill)
 {
     int jobs[4];
