@@ -16,8 +16,8 @@ void host_tick(struct world *w, struct host *h, int64_t now_us);
 void host_kill(struct world *w, struct host *h); /* SIGKILL; the caller sets restart_us */
 /* Sends SIGTERM; the daemon must end within its drain time and a few seconds. */
 void host_terminate(struct world *w, struct host *h, int64_t now_us);
-/* Sends SIGCONT to a process. If it is a daemon that was asked to end while it was stopped, its time
- * to do so begins now. */
+/* Sends SIGCONT to a process. If it is a daemon that was asked to end while it was stopped, its
+ * time to do so begins now. */
 void host_continue(struct world *w, pid_t pid);
 
 void host_close_log(struct host *h); /* closes the reader of a stalled log */
