@@ -25,7 +25,6 @@ struct project {
     const char *name;
     char dir[PATH_MAX];     /* absolute */
     char quoted[PATH_MAX];  /* the same, as it is between the quotes of a JSON text */
-    char file[PATH_MAX];    /* for claimd-handler-test */
     char unready[PATH_MAX]; /* where it is made; "" = nowhere */
     struct text files;      /* a JSON list */
 };
@@ -94,9 +93,6 @@ static enum status plan(struct project *p, const struct ctl_args *args, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    bool is_plugin = strcmp(p->language, "c") == 0;
-    (void)snprintf(p->file, sizeof p->file, is_plugin ? "plugins/%s.so" : "handlers/%s.json",
-                   p->name);
     return find_dir(p, err);
 }
 
@@ -108,10 +104,7 @@ static const char *value_at(const struct project *p, const char *text, size_t *r
     const struct {
         const char *name;
         const char *value;
-    } values[] = {{"@NAME@", p->name},
-                  {"@DIR@", p->quoted},
-                  {"@FILE@", p->file},
-                  {"@VERSION@", CLAIMD_RELEASE}};
+    } values[] = {{"@NAME@", p->name}, {"@DIR@", p->quoted}, {"@VERSION@", CLAIMD_RELEASE}};
     for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
         *ret_len = strlen(values[i].name);
         if (strncmp(text, values[i].name, *ret_len) == 0) {
