@@ -9,6 +9,10 @@
 /* How much work a runner is given at once: many times the cost of a system call, but a short wait
  * for the jobs behind it. */
 #define AT_ONCE_US 1000
+/* At least so many of jobs that take up to a few milliseconds: with one at a time, the runner stands
+ * still until the worker has processed each end, and the worker wakes for each. */
+#define AT_ONCE_LEAST 4
+#define AT_ONCE_MEAN_MAX_US 4000
 /* How often the worker looks for results of runners and takes jobs back from slow ones. */
 #define LOOK_MS 2
 #define SLOW_US (2 * US_PER_MS)
@@ -126,10 +130,11 @@ static void fill_idle(struct worker *w, int64_t now_us)
 static size_t at_once(const struct worker *w)
 {
     int64_t mean_us = w->runs.mean_us;
-    if (mean_us <= 0 || mean_us > AT_ONCE_US / 2) {
+    if (mean_us <= 0 || mean_us > AT_ONCE_MEAN_MAX_US) {
         return 1;
     }
     size_t jobs = (size_t)(AT_ONCE_US / mean_us);
+    jobs = jobs > AT_ONCE_LEAST ? jobs : AT_ONCE_LEAST;
     return jobs < RUNNER_DEPTH ? jobs : RUNNER_DEPTH;
 }
 

@@ -29,8 +29,9 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 #define FILE_MAX ((size_t)64 << 20)
 
 static const char USAGE[] =
-    "usage: claimd-handler-test FILE.so|FILE.json [--job JSON]… [--jobs FILE]\n"
-    "  FILE has a JSON on each line. What became of each attempt is printed as one line of JSON.\n"
+    "usage: claimd-handler-test FILE.so|FILE.json [--job JSON]… [--jobs FILE] [--fields]\n"
+    "  FILE has a JSON on each line. What became of each attempt is printed as one line of JSON;\n"
+    "  with --fields as texts name=value, each ended by a NUL, and one NUL more.\n"
     "  JSON: {\"kind\", \"args\", \"id\", \"attempt\", \"max_attempts\", \"crashes\", "
     "\"checkpoint\",\n"
     "         \"queue\", \"tags\", \"metadata\", \"timeout_ms\", \"grace_ms\",\n"
@@ -70,6 +71,7 @@ static struct {
     size_t count;
     size_t next;
     struct turn turn;
+    bool has_fields; /* --fields */
     bool is_running;
     bool is_failed;
     char *saved; /* the checkpoint of a job that runs again; NULL = none */
@@ -248,6 +250,37 @@ static json_t *describe(const struct turn *t, const struct slot_run *run)
     return line;
 }
 
+static void print_field(const char *name, const char *bytes, size_t len)
+{
+    if (len > 0) {
+        (void)printf("%s=%.*s", name, (int)len, bytes);
+        (void)putchar('\0');
+    }
+}
+
+/* The same, for whoever reads no JSON. */
+static void print_fields(json_t *line, const struct slot_run *run, const char *checkpoint,
+                         size_t checkpoint_len)
+{
+    const char *name = NULL;
+    const json_t *value = NULL;
+    json_object_foreach(line, name, value)
+    {
+        if (json_is_integer(value)) {
+            (void)printf("%s=%" JSON_INTEGER_FORMAT, name, json_integer_value(value));
+            (void)putchar('\0');
+        } else {
+            print_field(name, json_string_value(value), json_string_length(value));
+        }
+    }
+    if (run->result != NULL) {
+        print_field("result", run->result->result, run->result->result_len);
+    }
+    print_field("checkpoint", checkpoint, checkpoint_len);
+    (void)putchar('\0');
+    (void)fflush(stdout);
+}
+
 static void print_attempt(const json_t *line, const struct slot_run *run, const char *checkpoint,
                           size_t checkpoint_len)
 {
@@ -299,7 +332,11 @@ static void on_ended(void *ctx, struct slot *slot, void *job, const struct slot_
     if (!run_said_read_checkpoint(slot_page(host.slot), t->nonce, &count, checkpoint, &len)) {
         len = 0;
     }
-    print_attempt(line, run, checkpoint, len);
+    if (host.has_fields) {
+        print_fields(line, run, checkpoint, len);
+    } else {
+        print_attempt(line, run, checkpoint, len);
+    }
     host.is_running = false;
     plan_again(t, outcome(t, run), checkpoint, len);
     release(t);
@@ -515,11 +552,10 @@ static bool add_jobs(const char *path)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"job", required_argument, NULL, 'j'},
-                                          {"jobs", required_argument, NULL, 'f'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"job", required_argument, NULL, 'j'}, {"jobs", required_argument, NULL, 'f'},
+        {"fields", no_argument, NULL, 'F'},    {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0}};
     int c = 0;
     log_init("claimd-handler-test", LOG_WARN);
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -531,7 +567,8 @@ int main(int argc, char **argv)
             (void)fputs(USAGE, stdout);
             return EXIT_DONE;
         }
-        if (!(c == 'j' && add_job(optarg)) && !(c == 'f' && add_jobs(optarg))) {
+        host.has_fields = host.has_fields || c == 'F';
+        if (c != 'F' && !(c == 'j' && add_job(optarg)) && !(c == 'f' && add_jobs(optarg))) {
             (void)fputs(USAGE, stderr);
             return EXIT_USAGE;
         }

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional, Union
 RESULT_MAX, TEXT_MAX, NUMBER_MAX = 65536, 8192, 2**53 - 1  # octets, characters
 Handler = Callable[["Job"], Any]
 _handlers: dict[str, tuple[Handler, bool]] = {}
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps() would make one each time
 
 
 class End(Exception):
@@ -55,7 +56,7 @@ def job(kind: str, interrupt: bool = False) -> Callable[[Handler], Handler]:
 
 def _json(value: Any, what: str) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = "null" if value is None else _encode(value)
         size = len(text.encode("utf-8"))
     except (TypeError, ValueError, RecursionError) as e:  # UnicodeEncodeError is a ValueError
         raise Fail("the %s is no JSON: %s" % (what, e)) from e
@@ -162,7 +163,7 @@ class _Program:
     def read_some(self) -> bool:
         chunk = os.read(self.fd_in, 65536)
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
-        for line in map(json.loads, lines):
+        for line in map(json.loads, map(bytes.decode, lines)):  # of octets loads() would guess the encoding
             if "stop" in line:
                 self.stop = line
             elif "job" in line:
@@ -187,7 +188,8 @@ class _Program:
             value = self.run_async(value) if inspect.iscoroutine(value) else value
         finally:
             self.may_stop = self.wants_stop = False
-            self.output.write("\n" if self.output.rest else "")
+            if self.output.rest:
+                self.output.write("\n")
         return '{"n": %d, "end": "done", "result": %s}' % (this._n, _json(value, "result"))
 
     def run(self, line: dict[str, Any], func: Handler, interrupt: bool = False) -> None:

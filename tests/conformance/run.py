@@ -15,6 +15,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.realpath(sys.executable)
+SDK = next(path for path in (os.path.join(HERE, "..", "..", "sdk"), os.path.dirname(HERE))  # of a clone, and installed
+           if path == os.path.dirname(HERE) or os.path.isdir(path))
 MODES = {"plugin": ["plugin"], "serve": ["serve", "relay"], "once": ["once"]}
 CASE_KEYS = {"id", "do", "args", "args=", "job", "modes", "relay", "expect", "once"}
 EXIT_CODES = {"10": "done", "11": "retry", "12": "fail", "13": "snooze", "14": "cancel"}
@@ -139,7 +141,7 @@ def try_mode(tool, candidate, mode, cases):
 def load_candidate(path, values):
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    for name, value in {"HERE": os.path.dirname(os.path.abspath(path)), "PYTHON": PYTHON, **values}.items():
+    for name, value in {"HERE": os.path.dirname(os.path.abspath(path)), "PYTHON": PYTHON, "SDK": SDK, **values}.items():
         text = text.replace("@%s@" % name, value)
     return json.loads(text)
 

@@ -52,7 +52,7 @@ for language in c python sh; do
     [ "$(tail -n 1 "$tmp/out")" = ok ] || fail "$language: $(cat "$tmp/out")"
     [ -z "$(find "my_$language" -perm /022)" ] || fail "others may write to $(find "my_$language" -perm /022)"
     grep -q "jobs of kind \`my_$language\`" "my_$language/README.md" || fail "its README.md has not its name"
-    ! grep -rq '@[A-Z]*@' "my_$language" || fail "something was not filled in: $(grep -r '@[A-Z]*@' "my_$language")"
+    ! grep -rIq '@[A-Z]*@' "my_$language" || fail "something was not filled in: $(grep -r '@[A-Z]*@' "my_$language")"
 done
 # A test that passes whatever the handler does would be useless.
 sed 's/"counted": count/"counted": 2/' my_python/handler.py >"$tmp/out"

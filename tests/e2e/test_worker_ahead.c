@@ -12,6 +12,7 @@
 
 #define WARM_UP 600 /* number of jobs after which their mean duration is short */
 #define SHORT 300
+#define STOPS 200
 
 static struct fleet f;
 
@@ -84,6 +85,38 @@ START_TEST(no_job_waits_behind_a_slow_one)
 }
 END_TEST
 
+/* Starts in the time in which the worker can give no runner a job. */
+static int starts_without_worker(void)
+{
+    fleet_signal(f.workers[0], SIGSTOP);
+    int before = fleet_ledger_count(&f, " start");
+    (void)WAIT_UNTIL(fleet_ledger_count(&f, " start") > before + 2, 50 * US_PER_MS);
+    int starts = fleet_ledger_count(&f, " start") - before;
+    fleet_signal(f.workers[0], SIGCONT);
+    return starts;
+}
+
+/* A job that was sent just before the worker was stopped is one start for each runner. */
+START_TEST(runners_have_some_jobs_ahead_where_each_takes_a_millisecond)
+{
+    char path[SERVER_PATH_MAX];
+    fleet_ledger_path(&f, path, sizeof path);
+    sql_run(f.sql,
+            "INSERT INTO claimd.job (kind, args) SELECT 'ledger', jsonb_build_object('path', '%s',"
+            " 'ms', 1) FROM generate_series(1, 20000)",
+            path);
+    ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, " end") > 100, SOON_US));
+    int most = 0;
+    for (int i = 0; i < STOPS && most <= 2; i++) {
+        int starts = starts_without_worker();
+        most = starts > most ? starts : most;
+        int ends = fleet_ledger_count(&f, " end");
+        ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, " end") > ends + 10, SOON_US));
+    }
+    ck_assert_int_gt(most, 2);
+}
+END_TEST
+
 START_TEST(A2_a_crash_charges_the_job_that_had_begun_and_no_other)
 {
     warm_up();
@@ -147,6 +180,7 @@ int main(void)
     tcase_add_unchecked_fixture(c, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, no_job_waits_behind_a_slow_one);
+    tcase_add_test(c, runners_have_some_jobs_ahead_where_each_takes_a_millisecond);
     tcase_add_test(c, A2_a_crash_charges_the_job_that_had_begun_and_no_other);
     tcase_add_test(c, a_cancel_reaches_a_job_that_waits_in_a_runner_and_not_the_one_that_runs);
     tcase_add_test(c, rule3_a_drain_gives_back_what_waits_in_runners_uncharged);

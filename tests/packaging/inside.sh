@@ -61,6 +61,12 @@ step "install: a user, nothing is started or enabled"
 apt_get install /packages/claim*.deb /packages/python3-claimd_*.deb
 (cd / && python3 -c 'import claimd; claimd.Retry(30, "why")') || die "Python finds no module claimd"
 id -u claimd >/dev/null || die "no user claimd"
+
+step "the conformance kit proves the SDKs in the packages"
+for candidate in python shell; do
+    /usr/share/claimd/conformance/run.py /usr/share/claimd/conformance/candidates/$candidate.json >/tmp/out ||
+        { cat /tmp/out; die "$candidate fails the kit"; }
+done
 for unit in claimd-scheduler claimd-worker; do
     is $unit ActiveState inactive || die "$unit was started"
     systemctl is-enabled -q $unit && die "$unit was enabled"
@@ -172,7 +178,7 @@ step "remove: drained and gone; purge: only what an administrator wrote is left"
 apt_get remove claimd-scheduler claimd-worker claimctl
 pgrep -l claimd && die "still running"
 [ -e /etc/claimd/claimd.json ] || die "remove took the configuration"
-apt_get purge claimd-scheduler claimd-worker claimctl claimd-common claimd-dev python3-claimd
+apt_get purge claimd-scheduler claimd-worker claimctl claimd-common claimd-dev claimd-conformance python3-claimd
 traces >/tmp/after
 left=$(comm -13 /tmp/before /tmp/after | tr '\n' ' ')
 [ "$left" = "/etc/claimd " ] || die "left behind: $left"

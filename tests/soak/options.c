@@ -41,6 +41,7 @@ const char *soak_options_usage(void)
            "  --backlog N    instead: a scheduler that comes to so many jobs, its first hint and "
            "its "
            "memory\n"
+           "  --programs     half of the jobs are those of Python programs\n"
            "  --folder DIR   for logs and the handlers' ledger; kept\n"
            "The last line is `soak: OK …` (exit 0) or `soak: FAILED …` (exit 1).\n";
 }
@@ -107,6 +108,11 @@ enum status soak_options_read(int argc, char *const *argv, struct soak_options *
         if (strcmp(argv[i], "--help") == 0) {
             o.is_help = true;
             break;
+        }
+        if (strcmp(argv[i], "--programs") == 0) {
+            o.has_programs = true;
+            i--; /* it has no value */
+            continue;
         }
         if (i + 1 == argc) {
             return err_fail(err, STATUS_INVALID, "'%s': unknown, or its value is missing", argv[i]);

@@ -26,6 +26,7 @@ struct soak_options {
     uint64_t seed;
     const struct soak_bug *bug;   /* NULL = none */
     char folder[SERVER_PATH_MAX]; /* of the run; "" = a new one below $TMPDIR */
+    bool has_programs;            /* half of the jobs have handlers that are programs */
     bool is_help;
 };
 

@@ -5,6 +5,7 @@
 #include "soak/faults.h"
 #include "soak/hosts.h"
 #include "soak/load.h"
+#include "soak/programs.h"
 #include "soak/stage.h"
 #include "soak/verdict.h"
 
@@ -37,6 +38,8 @@ struct soak {
     int64_t moved_us; /* when the number of open jobs was last another one */
     int64_t took_us;
     struct verdict verdict;
+    int64_t served;      /* jobs that programs did which serve */
+    int64_t run_by_once; /* … or which were started for each */
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -157,6 +160,9 @@ static enum status judge(struct soak *s, struct err *err)
     if (st == STATUS_OK) {
         st = verdict_find(&s->world.sql, ledger, SLOTS, &s->verdict, err);
     }
+    if (st == STATUS_OK) {
+        st = programs_count(&s->world, &s->served, &s->run_by_once, err);
+    }
     s->verdict.violations += s->world.violations;
     return st;
 }
@@ -196,6 +202,10 @@ static int last_line(const struct soak *s, bool is_over)
     (void)printf("%lld jobs in %.1f s with %zu faults; %lld checks, each seen to find a lie\n",
                  (long long)s->put, (double)s->took_us / (double)US_PER_S, s->faults.count,
                  (long long)v->checks);
+    if (s->options->has_programs) {
+        (void)printf("%lld jobs were those of programs that serve, %lld of programs for one job\n",
+                     (long long)s->served, (long long)s->run_by_once);
+    }
     (void)printf("rescued within %.1f s of the fault, not before %.1f s after the claim; %lld jobs"
                  " were done, and then again\n",
                  (double)v->worst_rescue_ms / 1000, (double)v->first_rescue_ms / 1000,
@@ -218,7 +228,8 @@ int soak_run(const struct soak_options *options)
                               .workers = WORKERS,
                               .schedulers = SCHEDULERS,
                               .slots = SLOTS,
-                              .seed = options->seed}};
+                              .seed = options->seed,
+                              .has_programs = options->has_programs}};
     (void)snprintf(s.kit.folder, sizeof s.kit.folder, "%s", options->folder);
     (void)signal(SIGINT, on_int);
     (void)signal(SIGTERM, on_int);

@@ -61,13 +61,16 @@ CREATE FUNCTION soak.spread(n bigint, most integer) RETURNS integer LANGUAGE sql
     SELECT ((hashint8(n)::bigint & 2147483647) % (most + 1))::integer
 $$;
 
+-- The kind of a job, or of a handler that does the same (programs.sql).
+CREATE FUNCTION soak.by(kind text, n bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT kind $$;
+
 CREATE FUNCTION soak.args(n bigint, p soak.part) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
     SELECT jsonb_build_object('n', n, 'v', 1, 'do', p.does, 'until', p.until, 'ms', p.ms[1] + soak.spread(n, p.ms[2] - p.ms[1]))
 $$;
 
 -- A job as enqueue_many() wants it.
 CREATE FUNCTION soak.request(n bigint, p soak.part) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-    SELECT jsonb_build_object('kind', p.kind, 'queue', p.queue, 'args', soak.args(n, p))
+    SELECT jsonb_build_object('kind', soak.by(p.kind, n), 'queue', p.queue, 'args', soak.args(n, p))
 $$;
 
 CREATE FUNCTION soak.put_batch(base bigint, p soak.part) RETURNS void LANGUAGE plpgsql AS $$
@@ -75,7 +78,7 @@ DECLARE
     batch bigint := claimd.batch_open('soak', jsonb_build_object('kind', 's_plain', 'args', jsonb_build_object('n', -base - 1000)));
 BEGIN
     INSERT INTO soak.batch VALUES (batch, base);
-    PERFORM claimd.batch_add(batch, claimd.enqueue(p.kind, soak.args(n, p), share_key => 'tenant' || n % 5)) FROM generate_series(base + p.low, base + p.high) AS n;
+    PERFORM claimd.batch_add(batch, claimd.enqueue(soak.by(p.kind, n), soak.args(n, p), share_key => 'tenant' || n % 5)) FROM generate_series(base + p.low, base + p.high) AS n;
     PERFORM claimd.batch_close(batch);
 END $$;
 
@@ -85,7 +88,7 @@ DECLARE
     now bigint;
 BEGIN
     FOR n IN base + p.low .. base + p.high LOOP
-        now := claimd.enqueue(p.kind, soak.args(n, p));
+        now := claimd.enqueue(soak.by(p.kind, n), soak.args(n, p));
         IF before IS NOT NULL THEN
             PERFORM claimd.after(now, ARRAY[before], 'run');
             INSERT INTO soak.after VALUES (n, now, before);
@@ -99,7 +102,7 @@ DECLARE
     made record;
 BEGIN
     FOR n IN base + p.low .. base + p.high LOOP
-        SELECT * INTO made FROM claimd.enqueue_unique(p.kind, soak.args(n, p), unique_key => 'unique' || n % 7);
+        SELECT * INTO made FROM claimd.enqueue_unique(soak.by(p.kind, n), soak.args(n, p), unique_key => 'unique' || n % 7);
         IF NOT made.inserted THEN
             INSERT INTO soak.refused VALUES (n, made.id);
         END IF;
@@ -113,7 +116,7 @@ DECLARE
 BEGIN
     INSERT INTO soak.round VALUES (first, jobs);
     INSERT INTO claimd.job (kind, queue, args, priority, share, scheduled_at, tags)
-    SELECT q.kind, q.queue, soak.args(n, q), CASE q.name WHEN 'plain' THEN n % 10 ELSE 4 END, CASE q.name WHEN 'plain' THEN n % 3 ELSE 0 END,
+    SELECT soak.by(q.kind, n), q.queue, soak.args(n, q), CASE q.name WHEN 'plain' THEN n % 10 ELSE 4 END, CASE q.name WHEN 'plain' THEN n % 3 ELSE 0 END,
            clock_timestamp() + soak.spread(n, q.delay_ms) * interval '1 ms',
            CASE WHEN q.name = 'unwanted' AND n % 4 = 0 THEN '{unwanted}'::text[] END
       FROM generate_series(first, first + jobs - 1) AS n
@@ -177,7 +180,7 @@ CREATE FUNCTION soak.cancel_some(most integer) RETURNS void LANGUAGE plpgsql AS 
 DECLARE
     j record;
 BEGIN
-    FOR j IN (SELECT id FROM claimd.job WHERE queue = 'soak_cancel' AND kind = 's_plain' AND (args ->> 'n')::bigint % 4 = 1
+    FOR j IN (SELECT id FROM claimd.job WHERE queue = 'soak_cancel' AND kind <> 's_long' AND (args ->> 'n')::bigint % 4 = 1
                ORDER BY random() LIMIT most)
              UNION ALL
              (SELECT id FROM claimd.job WHERE queue = 'soak_cancel' AND kind = 's_long' AND state = 'running' LIMIT 1) LOOP

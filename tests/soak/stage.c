@@ -2,6 +2,7 @@
 #include "soak/stage.h"
 
 #include "soak/hosts.h"
+#include "soak/programs.h"
 #include "soak/script.h"
 
 #include <stdio.h>
@@ -15,7 +16,9 @@ static const struct world_plan plan = {
     .plugins = {{.folder = "plugins", .path = SOAK_PLUGIN_DIR "/soak.so"},
                 {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak.so"},
                 {.folder = "more", .path = SOAK_PLUGIN_DIR "/soak_rare.so"},
-                {.folder = "more", .path = SOAK_EXAMPLE_DIR "/inventory.so"}}};
+                {.folder = "more", .path = SOAK_EXAMPLE_DIR "/inventory.so"},
+                {.folder = "programs", .path = SOAK_SOURCE_DIR "/programs/handlers.py"},
+                {.folder = "programs", .path = SOAK_SDK}}};
 
 /* Handlers have both variables from us: where the ledger is written, how the example connects. */
 static enum status set_variables(const struct world *w, struct err *err)
@@ -51,5 +54,9 @@ enum status stage_open(struct world *w, const struct options *kit, struct err *e
     if (st != STATUS_OK) {
         return st;
     }
-    return script_run(&w->sql, "schema.sql", NULL, err);
+    st = script_run(&w->sql, "schema.sql", NULL, err);
+    if (st != STATUS_OK || !kit->has_programs) {
+        return st;
+    }
+    return programs_set(w, err);
 }

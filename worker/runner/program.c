@@ -344,7 +344,12 @@ static enum status take_late(void *ctx, const struct program_line *line, struct 
 /* It costs nobody's attempt; the next job starts another. */
 static void look_between(struct program *p)
 {
+    struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
+                              {.fd = p->process.pidfd, .events = POLLIN}};
     struct err err = {0};
+    if (poll(polled, ARRAY_COUNT(polled), 0) == 0) {
+        return; /* as a rule: one call before each job */
+    }
     struct err end = {0};
     enum status st = program_read(p, &err);
     if (st == STATUS_OK) {

@@ -113,8 +113,7 @@ static enum status put_facts(struct buf *out, const struct claimd_context *job, 
 static int args_file(const struct claimd_context *job)
 {
     int fd = memfd_create("args", MFD_CLOEXEC);
-    if (fd >= 0 && (write(fd, job->args, job->args_len) != (ssize_t)job->args_len ||
-                    lseek(fd, 0, SEEK_SET) != 0)) {
+    if (fd >= 0 && pwrite(fd, job->args, job->args_len, 0) != (ssize_t)job->args_len) {
         (void)close(fd);
         return -1;
     }
@@ -160,7 +159,7 @@ static enum status start(struct program *p, const struct claimd_context *job, in
 
 struct once {
     struct turn turn;
-    int printed; /* what its stdout is read from, where the last line is the result; else −1 */
+    int print[2]; /* its stdout where the last line is the result, else −1; we hold both ends */
     struct buf line;   /* the last line that isn't empty, with what may follow it */
     bool is_line_over; /* it has its end: what follows is another */
     struct buf result; /* the last one that was said */
@@ -236,8 +235,8 @@ static void read_printed(struct once *o)
 {
     char bytes[4096];
     ssize_t n = 0;
-    for (int i = 0; i < READS_MAX && o->printed >= 0; i++) {
-        n = read(o->printed, bytes, sizeof bytes);
+    for (int i = 0; i < READS_MAX && o->print[0] >= 0; i++) {
+        n = read(o->print[0], bytes, sizeof bytes);
         if (n <= 0) {
             return;
         }
@@ -270,15 +269,6 @@ static void tell_stop(struct once *o)
     }
 }
 
-/* The other end is closed, and all is read: poll() would return at once from now on. */
-static void close_ended(int *fd, short revents)
-{
-    if (*fd >= 0 && (revents & (POLLHUP | POLLERR)) != 0 && (revents & POLLIN) == 0) {
-        close_slot(fd);
-        *fd = -1;
-    }
-}
-
 /* Until the process has ended. */
 static enum status run(struct once *o, struct err *err)
 {
@@ -289,7 +279,7 @@ static enum status run(struct once *o, struct err *err)
     while (!has_ended) {
         struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
                                   {.fd = p->process.pidfd, .events = POLLIN},
-                                  {.fd = o->printed, .events = POLLIN}};
+                                  {.fd = o->print[0], .events = POLLIN}};
         tell_stop(o);
         if (ppoll(polled, 3, NULL, &none) < 0) {
             continue; /* EINTR */
@@ -300,8 +290,6 @@ static enum status run(struct once *o, struct err *err)
             return st;
         }
         read_printed(o);
-        close_ended(&p->process.out, polled[0].revents);
-        close_ended(&o->printed, polled[2].revents);
     }
     return STATUS_OK;
 }
@@ -310,8 +298,8 @@ static enum claimd_outcome by_exit(struct once *o)
 {
     const struct claimd_context *job = o->turn.job;
     const struct handler_file *h = &o->turn.program->file;
-    struct program_exit end = {.exit_code = -1};
-    (void)program_process_ended(&o->turn.program->process, 0, &end);
+    struct program_exit end;
+    program_process_reap(&o->turn.program->process, &end);
     enum claimd_outcome outcome =
         end.exit_code >= 0 ? h->exit_codes[end.exit_code & 0xFF] : CLAIMD_RETRY;
     if (outcome == CLAIMD_DONE && h->result_is_last_line) {
@@ -324,45 +312,49 @@ static enum claimd_outcome by_exit(struct once *o)
     return outcome;
 }
 
+static enum status make_print(struct once *o, struct err *err)
+{
+    if (o->turn.program->file.result_is_last_line &&
+        (pipe2(o->print, O_CLOEXEC) != 0 || fcntl(o->print[0], F_SETFL, O_NONBLOCK) != 0)) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "pipe");
+    }
+    return STATUS_OK;
+}
+
+static enum claimd_outcome run_started(struct once *o)
+{
+    struct err err = {0};
+    if (run(o, &err) != STATUS_OK) {
+        return claimd_retry(o->turn.job, -1, "%s", err.msg);
+    }
+    return o->turn.is_over ? o->turn.outcome : by_exit(o);
+}
+
 enum claimd_outcome program_run_once(struct program *p, const struct claimd_context *job,
                                      struct runner_page *page)
 {
-    int print[2] = {-1, -1};
     struct once o = {.turn = {.program = p, .job = job, .page = page},
+                     .print = {-1, -1},
                      .line = BUF_INIT(2 * OUTPUT_LINE_MAX),
                      .result = BUF_INIT(PROGRAM_LINE_MAX)};
     struct err err = {0};
     sigset_t before;
     enum claimd_outcome outcome = CLAIMD_RETRY;
     program_block_signals(&before);
-    enum status st = STATUS_OK;
-    if (p->file.result_is_last_line && pipe2(print, O_CLOEXEC) != 0) {
-        st = err_fail_sys(&err, STATUS_UNAVAILABLE, errno, "pipe");
+    enum status st = make_print(&o, &err);
+    if (st == STATUS_OK) {
+        st = start(p, job, o.print[1], &err);
     }
     if (st == STATUS_OK) {
-        st = start(p, job, print[1], &err);
-    }
-    close_slot(&print[1]);
-    o.printed = print[0];
-    if (st != STATUS_OK) {
-        close_slot(&o.printed);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-        return st == STATUS_INVALID || st == STATUS_LIMIT ? claimd_fail(job, "%s", err.msg)
-                                                          : claimd_retry(job, -1, "%s", err.msg);
-    }
-    if (o.printed >= 0) {
-        (void)fcntl(o.printed, F_SETFL, O_NONBLOCK);
-    }
-    st = run(&o, &err);
-    if (st != STATUS_OK) {
-        outcome = claimd_retry(job, -1, "%s", err.msg);
-    } else if (o.turn.is_over) {
-        outcome = o.turn.outcome;
+        outcome = run_started(&o);
+        program_end(p);
+    } else if (st == STATUS_INVALID || st == STATUS_LIMIT) {
+        outcome = claimd_fail(job, "%s", err.msg);
     } else {
-        outcome = by_exit(&o);
+        outcome = claimd_retry(job, -1, "%s", err.msg);
     }
-    program_end(p);
-    close_slot(&o.printed);
+    close_slot(&o.print[0]);
+    close_slot(&o.print[1]);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     buf_release(&o.line);
     buf_release(&o.result);

@@ -34,18 +34,15 @@ static bool limit(int resource, int64_t value)
     return value == 0 || setrlimit((__rlimit_resource_t)resource, &both) == 0;
 }
 
-/* A program that runs once is told nothing by descriptor 3. */
+/* A program that runs once is told nothing by descriptor 3. What is given lies behind 4: these are
+ * the runner's (protocol.h). */
 static bool arrange(const struct start *s)
 {
-    if (dup2(s->in, PROGRAM_FD_IN) < 0 || dup2(s->out, PROGRAM_FD_OUT) < 0 ||
-        (s->input >= 0 && dup2(s->input, STDIN_FILENO) < 0) ||
-        (s->print_to >= 0 && dup2(s->print_to, STDOUT_FILENO) < 0)) {
-        return false;
-    }
-    if (s->file->is_once) {
-        (void)close(PROGRAM_FD_IN);
-    }
-    return close_range(PROGRAM_FD_OUT + 1, ~0U, 0) == 0;
+    bool is_told = s->in >= 0 ? dup2(s->in, PROGRAM_FD_IN) >= 0 : close(PROGRAM_FD_IN) == 0;
+    return is_told && dup2(s->out, PROGRAM_FD_OUT) >= 0 &&
+           (s->input < 0 || dup2(s->input, STDIN_FILENO) >= 0) &&
+           (s->print_to < 0 || dup2(s->print_to, STDOUT_FILENO) >= 0) &&
+           close_range(PROGRAM_FD_OUT + 1, ~0U, 0) == 0;
 }
 
 static const char *prepare_child(const struct start *s)
@@ -83,26 +80,32 @@ static _Noreturn void run_child(struct start *s)
 static pid_t fork_child(struct start *s)
 {
     sigset_t all;
+    sigset_t before;
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0) {
         run_child(s); /* NOLINT(clang-analyzer-unix.Vfork): it only executes or exits */
     }
+    int failed = errno;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = failed;
     return pid;
 }
 
-static bool make_pipe(int ret_ends[2])
+static enum status start(struct start *s, pid_t *ret_pid, struct err *err)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return false;
+    (void)sigemptyset(&s->mask);
+    pid_t pid = fork_child(s);
+    if (pid < 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork");
     }
-    for (int i = 0; i < 2; i++) {
-        ret_ends[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, FD_FIRST);
-        (void)close(ends[i]);
+    if (s->what != NULL) {
+        (void)waitpid(pid, NULL, 0);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, s->failed, "%s", s->what);
     }
-    return ret_ends[0] >= 0 && ret_ends[1] >= 0;
+    *ret_pid = pid;
+    return STATUS_OK;
 }
 
 static void close_ends(const int ends[2])
@@ -111,30 +114,34 @@ static void close_ends(const int ends[2])
     close_slot(&ends[1]);
 }
 
-static int open_pidfd(pid_t pid)
+static bool set_nonblocking(int fd)
 {
-    int fd = pidfd_open(pid, 0);
+    return fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+/* −1: there is no room. */
+static int raise_fd(int fd)
+{
     int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
     close_slot(&fd);
     return high;
 }
 
-static enum status start(struct start *s, pid_t *ret_pid, struct err *err)
+/* Of what stays between jobs. */
+static void make_lasting(struct program_process *p)
 {
-    sigset_t before;
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &before);
-    (void)sigemptyset(&s->mask);
-    pid_t pid = fork_child(s);
-    int failed = errno;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (pid < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, failed, "fork");
+    close_slot(&p->held);
+    p->held = -1;
+    p->in = raise_fd(p->in);
+    p->out = raise_fd(p->out);
+    p->pidfd = raise_fd(p->pidfd);
+}
+
+static enum status make_pipes(const struct handler_file *h, int to[2], int from[2], struct err *err)
+{
+    if ((!h->is_once && pipe2(to, O_CLOEXEC) != 0) || pipe2(from, O_CLOEXEC) != 0) {
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "pipe");
     }
-    if (s->what != NULL) {
-        (void)waitpid(pid, NULL, 0);
-        return err_fail_sys(err, STATUS_UNAVAILABLE, s->failed, "%s", s->what);
-    }
-    *ret_pid = pid;
     return STATUS_OK;
 }
 
@@ -145,12 +152,7 @@ enum status program_process_start(const struct handler_file *h, char *const *arg
     int to[2] = {-1, -1};
     int from[2] = {-1, -1};
     struct program_process p = {.pid = 0};
-    if (!make_pipe(to) || !make_pipe(from)) {
-        enum status none = err_fail_sys(err, STATUS_UNAVAILABLE, errno, "pipe");
-        close_ends(to);
-        close_ends(from);
-        return none;
-    }
+    enum status st = make_pipes(h, to, from, err);
     struct start s = {.file = h,
                       .argv = argv,
                       .env = env,
@@ -159,20 +161,23 @@ enum status program_process_start(const struct handler_file *h, char *const *arg
                       .input = input,
                       .print_to = print_to,
                       .parent = getpid()};
-    enum status st = start(&s, &p.pid, err);
+    if (st == STATUS_OK) {
+        st = start(&s, &p.pid, err);
+    }
     if (st != STATUS_OK) {
         close_ends(to);
         close_ends(from);
         return st;
     }
-    (void)close(to[0]);
-    (void)close(from[1]);
+    close_slot(&to[0]);
     p.in = to[1];
     p.out = from[0];
-    p.pidfd = open_pidfd(p.pid);
-    (void)fcntl(p.in, F_SETFL, O_NONBLOCK);
-    (void)fcntl(p.out, F_SETFL, O_NONBLOCK);
-    if (p.pidfd < 0) {
+    p.held = from[1];
+    p.pidfd = pidfd_open(p.pid, 0);
+    if (!h->is_once) {
+        make_lasting(&p);
+    }
+    if (p.pidfd < 0 || !set_nonblocking(p.out) || !(h->is_once || set_nonblocking(p.in))) {
         program_process_end(&p);
         return err_fail(err, STATUS_UNAVAILABLE, "no descriptor is left for its process");
     }
@@ -182,13 +187,27 @@ enum status program_process_start(const struct handler_file *h, char *const *arg
 
 void program_process_end(struct program_process *p)
 {
-    (void)kill(p->pid, SIGKILL);
-    while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
+    if (p->pid > 0) {
+        (void)kill(p->pid, SIGKILL);
+        while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
     }
     close_slot(&p->in);
     close_slot(&p->out);
+    close_slot(&p->held);
     close_slot(&p->pidfd);
-    *p = (struct program_process){.pidfd = -1, .in = -1, .out = -1};
+    *p = (struct program_process){.pidfd = -1, .in = -1, .out = -1, .held = -1};
+}
+
+static void describe_exit(const siginfo_t *info, struct program_exit *ret)
+{
+    ret->exit_code = info->si_code == CLD_EXITED ? info->si_status : -1;
+    if (ret->exit_code >= 0) {
+        (void)snprintf(ret->how, sizeof ret->how, "exit status %d", ret->exit_code);
+        return;
+    }
+    const char *name = sigabbrev_np(info->si_status);
+    (void)snprintf(ret->how, sizeof ret->how, "SIG%s", name == NULL ? "?" : name);
 }
 
 bool program_process_ended(const struct program_process *p, int wait_ms, struct program_exit *ret)
@@ -199,12 +218,15 @@ bool program_process_ended(const struct program_process *p, int wait_ms, struct 
         waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
         return false;
     }
-    ret->exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
-    if (ret->exit_code >= 0) {
-        (void)snprintf(ret->how, sizeof ret->how, "exit status %d", ret->exit_code);
-        return true;
-    }
-    const char *name = sigabbrev_np(info.si_status);
-    (void)snprintf(ret->how, sizeof ret->how, "SIG%s", name == NULL ? "?" : name);
+    describe_exit(&info, ret);
     return true;
+}
+
+void program_process_reap(struct program_process *p, struct program_exit *ret)
+{
+    siginfo_t info = {.si_pid = 0};
+    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED) != 0 && errno == EINTR) {
+    }
+    p->pid = 0;
+    describe_exit(&info, ret);
 }

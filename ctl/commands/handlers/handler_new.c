@@ -25,7 +25,6 @@ struct project {
     const char *name;
     char dir[PATH_MAX];     /* absolute */
     char quoted[PATH_MAX];  /* the same, escaped as the inside of a JSON string */
-    char file[PATH_MAX];    /* argument for claimd-handler-test */
     char unready[PATH_MAX]; /* where it is being made; "" = nowhere */
     struct text files;      /* a list in JSON */
 };
@@ -95,9 +94,6 @@ static enum status plan(struct project *p, const struct ctl_args *args, struct e
     if (st != STATUS_OK) {
         return st;
     }
-    bool is_plugin = strcmp(p->language, "c") == 0;
-    (void)snprintf(p->file, sizeof p->file, is_plugin ? "plugins/%s.so" : "handlers/%s.json",
-                   p->name);
     return find_dir(p, err);
 }
 
@@ -110,10 +106,7 @@ static const char *value_at(const struct project *p, const char *text, size_t *r
     const struct {
         const char *name;
         const char *value;
-    } values[] = {{"@NAME@", p->name},
-                  {"@DIR@", p->quoted},
-                  {"@FILE@", p->file},
-                  {"@VERSION@", CLAIMD_RELEASE}};
+    } values[] = {{"@NAME@", p->name}, {"@DIR@", p->quoted}, {"@VERSION@", CLAIMD_RELEASE}};
     for (size_t i = 0; i < ARRAY_COUNT(values); i++) {
         *ret_len = strlen(values[i].name);
         if (strncmp(text, values[i].name, *ret_len) == 0) {

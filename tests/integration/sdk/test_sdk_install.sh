@@ -45,15 +45,26 @@ case $doctor in
     *) echo "$doctor"; exit 1 ;;
 esac
 
-# Builds it with CMake, as the README offers, and compiles the header alone in C and in C++.
+# Builds it with CMake, as the README offers, and compiles the headers alone in C and in C++.
 cmake -G Ninja -S . -B build >cmake.log || { cat cmake.log; exit 1; }
 cmake --build build >cmake.log || { cat cmake.log; exit 1; }
 [ -s build/greet.so ] || { echo "CMake built no greet.so"; exit 1; }
-header='#include <claimd/plugin.h>'
+header='#define _POSIX_C_SOURCE 200809L
+#include <claimd/plugin.h>
+#include <claimd/test.h>'
 # shellcheck disable=SC2046  # flags are words
 echo "$header" | cc -std=c11 -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags claimd) -fsyntax-only -x c -
 if command -v c++ >/dev/null; then
     # shellcheck disable=SC2046
     echo "$header" | c++ -std=c++20 -Wall -Wextra -Werror $(pkg-config --cflags claimd) -fsyntax-only -x c++ -
 fi
+
+# The kit for other languages finds all that it needs where it is installed. Without all cases it must not pass.
+kit=$work/prefix/share/claimd/conformance
+said=$("$kit/run.py" "$kit/candidates/shell.json" --handler-test "$work/prefix/bin/claimd-handler-test" --only end.) && exit 1
+case $said in
+    *" 0 cases, "*) echo "$said"; exit 1 ;;
+    *" cases, 0 failures") ;;
+    *) echo "$said"; exit 1 ;;
+esac
 echo "ok"

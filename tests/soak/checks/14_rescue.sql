@@ -13,4 +13,4 @@ SELECT r.job, CASE WHEN f.at IS NULL THEN 'lost, but nothing has happened to its
         FROM soak.fault g WHERE (g.pid = w.pid OR g.runner = x.runner) AND g.at < r.ended ORDER BY g.at DESC LIMIT 1) f ON true
  WHERE r.outcome = 'lost' AND (f.at IS NULL OR r.ended - f.since > interval '15 s')
  LIMIT 20;
--- wrong: UPDATE soak.run SET outcome = 'lost' WHERE fence = (SELECT min(fence) FROM soak.run)
+-- wrong: UPDATE soak.run SET outcome = 'lost', ended = ended + interval '1 day' WHERE fence = (SELECT min(fence) FROM soak.run)
