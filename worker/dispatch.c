@@ -9,8 +9,8 @@
 /* How much work a runner is given at once: many times the cost of a system call, but a short wait
  * for the jobs behind it. */
 #define AT_ONCE_US 1000
-/* At least so many of jobs that take up to a few milliseconds: with one at a time, the runner stands
- * still until the worker has processed each end, and the worker wakes for each. */
+/* At least so many of jobs that take up to a few milliseconds: with one at a time, the runner
+ * stands still until the worker has processed each end, and the worker wakes for each. */
 #define AT_ONCE_LEAST 4
 #define AT_ONCE_MEAN_MAX_US 4000
 /* How often the worker looks for results of runners and takes jobs back from slow ones. */

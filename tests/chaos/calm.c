@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define WHOLE_US (60 * US_PER_S)
-#define DRAIN_MIN_US (30 * US_PER_S) /* however small the time scale: the machine is not faster */
+#define DRAIN_MIN_US (90 * US_PER_S) /* however small the time scale: the machine is not faster */
 #define DRAIN_US (60 * US_PER_S)
 #define HURRY_US (5 * US_PER_S)
 #define IDLE_US (2 * US_PER_S)
