@@ -100,6 +100,8 @@ static enum status apply_value(const struct option_def *o, struct config *c, con
             return apply_list(o, c, value, err);
         }
         break;
+    case OPTION_COMMANDS:
+        return option_set_commands(o, c, value, err);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SECRET_FILE:

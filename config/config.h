@@ -20,6 +20,8 @@
 #define CONFIG_OWNERS_MAX 16
 #define CONFIG_TEXT_MAX 256
 #define CONFIG_PATH_MAX 1024
+#define CONFIG_COMMANDS_SIZE 16384
+#define CONFIG_COMMAND_WORDS_MAX 255
 
 /* The origin of a value. */
 enum config_origin { CONFIG_DEFAULT, CONFIG_FILE, CONFIG_ENVIRONMENT };
@@ -73,7 +75,8 @@ struct config {
         /* names or uids; none = root and the worker's user */
         char plugin_owners[CONFIG_OWNERS_MAX][64];
         size_t plugin_owner_count;
-        char handlers[CONFIG_PATH_MAX]; /* "" = no programs */
+        char handlers[CONFIG_PATH_MAX];      /* "" = no programs */
+        char commands[CONFIG_COMMANDS_SIZE]; /* a JSON object, compact, its keys in order */
         char state_dir[CONFIG_PATH_MAX];
         char runner[CONFIG_PATH_MAX];      /* "" = claimd-runner next to the running program */
         char http_listen[CONFIG_TEXT_MAX]; /* for config_listen() */

@@ -73,6 +73,8 @@ json_t *config_value(const struct option_def *o, const struct config *c, bool *r
     case OPTION_PATH:
     case OPTION_SECRET_FILE:
         return path_value(value);
+    case OPTION_COMMANDS:
+        return json_loads(value, 0, NULL);
     case OPTION_TEXT:
         break;
     }
@@ -155,6 +157,12 @@ static json_t *type_schema(const struct option_def *o)
                          (json_int_t)o->min, "maxItems", (json_int_t)o->max, "uniqueItems", 1,
                          "items", "type", "string", "minLength", 1, "maxLength",
                          (json_int_t)o->size - 1);
+    case OPTION_COMMANDS:
+        return json_pack("{s:s, s:I, s:{s:s}, s:{s:s, s:i, s:i, s:{s:s}}}", "type", "object",
+                         "maxProperties", (json_int_t)o->max, "propertyNames", "pattern",
+                         "^[a-z][a-z0-9_]{0,55}$", "additionalProperties", "type", "array",
+                         "minItems", 1, "maxItems", CONFIG_COMMAND_WORDS_MAX, "items", "type",
+                         "string");
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SECRET_FILE:

@@ -22,6 +22,7 @@
 #define RELOADS .is_reloadable = true
 #define EXPERT .is_expert = true
 #define LIST .type = OPTION_LIST, .unit = ""
+#define COMMANDS .type = OPTION_COMMANDS, .unit = ""
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL}; /* enum log_level */
 static const char *const formats[] = {"logfmt", "json", NULL};                /* enum log_format */
@@ -127,6 +128,10 @@ const struct option_def config_options[] = {
     {"worker.handlers", PATH, AT(worker.handlers), .default_text = "",
      .help = "Folder of the files (NAME.json) that name handler programs, with an owner as of a "
              "plugin; empty = none."},
+    {"worker.commands", COMMANDS, AT(worker.commands), RANGE(0, 64), .default_text = "{}",
+     .help = "Commands that `claimctl map` may run here for a row, with {COLUMN} in their "
+             "arguments: {\"thumb\": [\"/usr/bin/python3\", \"/srv/t.py\", \"--\", \"{path}\"]}; "
+             "each serves the kind command_NAME."},
     {"worker.state_dir", PATH, AT(worker.state_dir), RANGE(1, 0),
      .default_text = "/var/lib/claimd/worker",
      .help = "State folder of this worker alone; locked while it runs."},

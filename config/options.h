@@ -8,6 +8,8 @@
 
 #include "config/config.h"
 
+#include <jansson.h>
+
 enum option_type {
     OPTION_INT,
     OPTION_TIME,        /* milliseconds in files, int64 microseconds in the struct */
@@ -16,6 +18,7 @@ enum option_type {
     OPTION_PATH,        /* relative to the file's directory if set in a file */
     OPTION_SECRET_FILE, /* a path; the file's content is stored at `aux` */
     OPTION_CHOICE,      /* one of `choices`; the struct holds its index, as an int or a bool */
+    OPTION_COMMANDS,    /* a JSON object: config/commands.c */
     OPTION_LIST         /* texts; `min` and `max` limit their count, a size_t at `aux` */
 };
 
@@ -96,6 +99,10 @@ enum status option_list_check(const struct option_def *o, struct config *c,
  * separated by commas. */
 enum status option_parse(const struct option_def *o, struct config *c, const char *text,
                          struct err *err) MUST_USE;
+
+/* An object of commands, each an array of texts. INVALID: the place, and what is allowed. */
+enum status option_set_commands(const struct option_def *o, struct config *c, const json_t *value,
+                                struct err *err) MUST_USE;
 
 /* Returns the number of items in a list, which are stored contiguously. */
 size_t option_list_count(const struct option_def *o, const struct config *c);

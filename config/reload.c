@@ -30,6 +30,7 @@ static bool is_same(const struct option_def *o, const struct config *a, const st
     switch (o->type) {
     case OPTION_TEXT:
     case OPTION_PATH:
+    case OPTION_COMMANDS:
         return is_same_text(o, a, b);
     case OPTION_SECRET_FILE:
         return is_same_text(o, a, b) &&

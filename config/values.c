@@ -36,6 +36,10 @@ void option_range_text(const struct option_def *o, char *ret_text, size_t size)
         (void)snprintf(ret_text, size, "%lld to %lld texts of at most %zu bytes", (long long)o->min,
                        (long long)o->max, o->size - 1);
         break;
+    case OPTION_COMMANDS:
+        (void)snprintf(ret_text, size, "an object of at most %lld commands, each a list of texts",
+                       (long long)o->max);
+        break;
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_SECRET_FILE:
@@ -221,6 +225,10 @@ enum status option_parse(const struct option_def *o, struct config *c, const cha
     }
     if (o->type == OPTION_LIST) {
         return parse_list(o, c, text, err);
+    }
+    if (o->type == OPTION_COMMANDS) {
+        json_auto_t *value = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        return option_set_commands(o, c, value, err);
     }
     return option_set_text(o, c, text, NULL, err);
 }

@@ -18,6 +18,7 @@ enum env {
     ENV_NODES,
     ENV_FRESH,
     ENV_PLUGINS,
+    ENV_COMMANDS,
     ENV_SLOTS,
     ENV_STATE,
     ENV_WORKER_HTTP,
@@ -70,6 +71,8 @@ static enum status set_env_of_all(struct cluster *c, struct err *err)
         {ENV_CONNINFO, "CLAIMD_POSTGRES_CONNINFO", c->conninfo},
         {ENV_FRESH, "CLAIMD_LOCK_FRESH_NODES", "trust"},
         {ENV_PLUGINS, "CLAIMD_WORKER_PLUGIN_DIR", plugins},
+        {ENV_COMMANDS, "CLAIMD_WORKER_COMMANDS",
+         "{\"md5\": [\"" CLUSTER_MD5SUM "\", \"--\", \"{path}\"]}"},
         {ENV_SLOTS, "CLAIMD_WORKER_SLOTS", SLOTS},
         {ENV_STATE, "CLAIMD_WORKER_STATE_DIR", c->dir},
         {ENV_WORKER_HTTP, "CLAIMD_WORKER_HTTP_LISTEN", "127.0.0.1:0"},
@@ -229,7 +232,7 @@ enum status cluster_ctl(struct cluster *c, const char *const *args, struct buf *
                         struct err *err)
 {
     char path[SERVER_PATH_MAX + 16];
-    const char *argv[16] = {path};
+    const char *argv[24] = {path};
     (void)snprintf(path, sizeof path, "%s/claimctl", c->bin);
     for (size_t i = 0; args[i] != NULL && i + 2 < ARRAY_COUNT(argv); i++) {
         argv[i + 1] = args[i];

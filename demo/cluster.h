@@ -11,7 +11,8 @@
 #define CLUSTER_NODES 5
 #define CLUSTER_SCHEDULERS 2
 #define CLUSTER_WORKERS 3
-#define CLUSTER_ENV_MAX 8
+#define CLUSTER_ENV_MAX 9
+#define CLUSTER_MD5SUM "/usr/bin/md5sum" /* what workers let claimctl map */
 #define CLUSTER_TEXT_MAX 2048
 
 struct cluster {

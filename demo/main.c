@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The demo turns the checksums of installed files into jobs for several workers, kills one worker
- * when a third of them is done, and checks with md5sum that nothing was lost. */
+ * when a third of them is done, and checks with md5sum that nothing was lost. Then claimctl maps
+ * md5sum over a table of them. */
 #include "base/clock.h"
+#include "demo/act.h"
 #include "demo/cluster.h"
 #include "demo/list.h"
 #include "demo/verdicts.h"
@@ -28,13 +30,14 @@
     " round(1000 * percentile_cont(0.5) WITHIN GROUP (ORDER BY wait)::numeric, 1),"      \
     " round(1000 * percentile_cont(0.99) WITHIN GROUP (ORDER BY wait)::numeric, 1))"     \
     " FROM (SELECT *, extract(epoch FROM attempted_at - ready_at) AS wait"               \
-    " FROM claimd.job_history) h"
+    " FROM claimd.job_history WHERE kind = 'checksum') h"
 
 struct demo {
     struct cluster cluster;
     struct list list;
     struct killed killed;
     struct verdicts verdicts;
+    struct act act;
     char sums_path[SERVER_PATH_MAX + 32];
     int64_t timeout_us;
     int64_t next_line_us;
@@ -198,6 +201,8 @@ static enum status print_summary(struct demo *d, struct err *err)
     (void)printf("missing files          %ld found by claimd, %ld by md5sum\n",
                  v->here[VERDICT_MISSING], v->there[VERDICT_MISSING]);
     (void)printf("verdicts that differ   %ld\n", v->different);
+    (void)printf("mapped                 %ld rows in %.1f s, %ld sums equal\n", d->act.rows,
+                 d->act.seconds, d->act.equal);
     (void)printf("lock keys left         %ld\n", d->locks);
     enum status st = cluster_sql(&d->cluster, SPEED_SQL, &out, err);
     if (st != STATUS_OK) {
@@ -216,6 +221,10 @@ static enum status judge(const struct demo *d, struct err *err)
     if (d->verdicts.different > 0) {
         return err_fail(err, STATUS_INTERNAL, "%ld verdicts differ from md5sum's",
                         d->verdicts.different);
+    }
+    if (d->act.equal != d->act.rows || d->act.rows == 0) {
+        return err_fail(err, STATUS_INTERNAL, "%ld of %ld mapped rows have the right sum",
+                        d->act.equal, d->act.rows);
     }
     if (d->rescued == 0) {
         return err_fail(err, STATUS_INTERNAL, "nothing was rescued");
@@ -249,6 +258,10 @@ static enum status run(struct demo *d, size_t jobs_max, struct err *err)
         return st;
     }
     st = follow(d, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = act_map(&d->cluster, &d->act, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -55,7 +55,8 @@ static inline bool job_state_is_final(enum job_state s)
 #define JOB_FLAGS_LIMITED (JOB_FLAG_KEY | JOB_FLAG_PLACE)
 #define JOB_STRIKES_MAX 2 /* uncharged ends in doubt (INTERFACES rule 3) */
 #define JOB_NAME_MAX 64
-#define JOB_WORKER_ID_SIZE 37 /* uuid text */
+#define JOB_COMMAND_PREFIX "command_" /* of the kind of a command of worker.commands */
+#define JOB_WORKER_ID_SIZE 37         /* uuid text */
 #define JOB_PRIORITY_MAX 9
 #define JOB_ERROR_MAX 1024
 #define JOB_DELAY_US_MAX (INT64_C(366) * 86400 * 1000000) /* delay of a retry */

@@ -17,7 +17,8 @@ static const struct service *const table[] = {
     &rescuer_service, /* jobs of dead workers become available again */
     &cron_service,    /* ticks of schedules become jobs */
     &batches_service, /* jobs and batches that wait for jobs to end go on */
-    &rates_service,   /* jobs that a rate or two keys allow by now become hints */
+    &maps_service,    /* jobs of maps become due, and their ends are recorded */
+    &rates_service,   /* jobs that a rate, a map or two keys allow by now become hints */
     &days_service,    /* today and tomorrow get a partition */
     &history_service, /* partitions are created and dropped, `job` is vacuumed */
     &survey_service,  /* the gauges of all queues */

@@ -11,7 +11,7 @@
 #include "metrics/metrics.h"
 #include "scheduler/roll_call.h"
 
-#define SERVICES_MAX 8
+#define SERVICES_MAX 9
 
 /* The borrowed objects that the services work with. Everything but `config` stays the same while
  * the process lives. */
@@ -48,6 +48,7 @@ void services_stop(struct services *s); /* may be called again */
 
 /* ---- services without a header of their own ---- */
 extern const struct service days_service;
+extern const struct service maps_service;
 extern const struct service rates_service;
 /* Connects and begins at once. Closing its connection cancels the statement in progress; the next
  * leader finishes an interrupted detach. */

@@ -428,6 +428,16 @@ int admin_row_count(const struct admin_rows *rows)
     return PQntuples(rows->result);
 }
 
+int admin_column_count(const struct admin_rows *rows)
+{
+    return PQnfields(rows->result);
+}
+
+const char *admin_column_name(const struct admin_rows *rows, int column)
+{
+    return PQfname(rows->result, column);
+}
+
 int admin_column(const struct admin_rows *rows, const char *name)
 {
     return PQfnumber(rows->result, name);

@@ -44,6 +44,8 @@ enum status admin_exec(struct admin *a, const char *sql, struct err *err) MUST_U
 
 void admin_rows_free(struct admin_rows *rows); /* accepts NULL */
 int admin_row_count(const struct admin_rows *rows);
+int admin_column_count(const struct admin_rows *rows);
+const char *admin_column_name(const struct admin_rows *rows, int column); /* borrowed */
 /* Returns the index of the column with that name; -1 = there is none. */
 int admin_column(const struct admin_rows *rows, const char *name);
 /* NULL = SQL NULL; borrowed from `rows`. */

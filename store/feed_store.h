@@ -72,7 +72,8 @@ enum feed_tick_work {
     FEED_TICK_SCHEDULES = 8, /* schedules that are not paused */
     FEED_TICK_NO_DAY = 16,   /* the history partition of today or tomorrow is missing */
     FEED_TICK_HOLD = 32,     /* nothing may be deleted from the history */
-    FEED_TICK_EXPIRED = 64   /* jobs that have not begun by their deadline */
+    FEED_TICK_EXPIRED = 64,  /* jobs that have not begun by their deadline */
+    FEED_TICK_MAPS = 128     /* maps that are not done */
 };
 
 struct feed_tick_row {

@@ -136,6 +136,7 @@ static void put_worker(struct params *p, const struct worker_registration *r,
     params_text_array(p, columns->names, NULL, r->kind_count);
     params_text(p, r->lock_nodes != NULL ? r->lock_nodes : "");
     params_i32(p, migrate_known_version());
+    params_text(p, r->commands != NULL ? r->commands : "{}");
 }
 
 static void on_registered(void *ctx, enum status st, const struct pg_result *const *results,

@@ -30,6 +30,7 @@ struct worker_registration {
     const struct worker_kind *kinds;
     size_t kind_count;
     int64_t stale_us;
+    const char *commands; /* worker.commands, as JSON; NULL = none */
     /* the fingerprint with which the worker joined the cluster; NULL = "" */
     const char *lock_nodes;
 };

@@ -91,6 +91,7 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
                                     .slots = (int)w->slot_count,
                                     .kinds = kinds->list,
                                     .kind_count = kinds->count,
+                                    .commands = w->config->worker.commands,
                                     .stale_us = w->config->worker.stale_us,
                                     .lock_nodes = w->registration.fingerprint};
     return worker_store_register(w->pg, &r, done, ctx, err);

@@ -395,7 +395,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *unused)
 
 /* ---- starting ---- */
 
-#define ARGS_MAX (12 + 4 * SLOT_WITHOUT_MAX)
+#define ARGS_MAX (14 + 4 * SLOT_WITHOUT_MAX)
 
 static size_t put_files(const char *option, const struct slot_without *list, const char **ret_args)
 {
@@ -423,6 +423,10 @@ static void put_arguments(const struct slot *s, const char *parent, const char *
     if (s->options.handlers != NULL) {
         ret_args[n++] = "--handlers";
         ret_args[n++] = s->options.handlers;
+    }
+    if (s->options.commands != NULL) {
+        ret_args[n++] = "--commands";
+        ret_args[n++] = s->options.commands;
     }
     n += put_files("--without", s->options.without, ret_args + n);
     n += put_files("--start", s->options.doubtful, ret_args + n);

@@ -57,6 +57,7 @@ struct slot_options {
     const char *plugin_dir;
     const char *plugin_owners;          /* "0,1000", borrowed; "" = root and this process's user */
     const char *handlers;               /* the folder, borrowed; NULL or "" = none */
+    const char *commands;               /* JSON, borrowed; NULL = none */
     const struct slot_without *without; /* borrowed, read at each start; NULL = none */
     /* The same for files whose programs are started before the hello. */
     const struct slot_without *doubtful;

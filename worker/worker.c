@@ -359,6 +359,7 @@ static enum status open_slots(struct worker *w, struct err *err)
                                    .plugin_dir = w->config->worker.plugin_dir,
                                    .plugin_owners = w->plugin_owners,
                                    .handlers = w->config->worker.handlers,
+                                   .commands = w->config->worker.commands,
                                    .without = kinds_without(w),
                                    .doubtful = kinds_doubtful(w),
                                    .jobs_max = w->config->worker.runner_jobs_max,

@@ -6,10 +6,8 @@
 
 /* In the order of the help. */
 static const struct ctl_command_list *const lists[] = {
-    &ctl_db_commands,
-    &ctl_job_commands,
-    &ctl_queue_commands,
-    &ctl_cluster_commands,
+    &ctl_db_commands,    &ctl_job_commands,     &ctl_map_commands,
+    &ctl_queue_commands, &ctl_cluster_commands,
 };
 
 size_t ctl_command_count(void)

@@ -87,8 +87,8 @@ struct ctl_command_list {
     const struct ctl_command *rows;
     size_t count;
 };
-extern const struct ctl_command_list ctl_db_commands, ctl_job_commands, ctl_queue_commands,
-    ctl_cluster_commands;
+extern const struct ctl_command_list ctl_db_commands, ctl_job_commands, ctl_map_commands,
+    ctl_queue_commands, ctl_cluster_commands;
 
 /* Give access to all commands, in the order of the help. */
 size_t ctl_command_count(void);
@@ -152,6 +152,7 @@ ctl_run jobs_list, jobs_show, jobs_watch, jobs_cancel, jobs_retry, jobs_delete, 
 ctl_run queues_pause, queues_resume, queues_clear, kinds_set;
 ctl_run stats, top;
 ctl_run batches_open, batches_add, batches_cancel;
+ctl_run map_run, map_show, map_attach, map_cancel, map_retry, map_results, map_drop;
 ctl_run schedules_set, schedules_apply;
 ctl_run apply;
 ctl_run doctor, dev;

@@ -58,7 +58,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Records the end of a job in its batch and for the jobs that wait for it, when the job enters the history, whose row has the final
+-- Records the end of a job in its batch, in its map and for the jobs that wait for it, when the job enters the history, whose row has the final
 -- state. To look the state up from the other trigger would require a plan over all days for each job.
 CREATE OR REPLACE FUNCTION job_in_history() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -75,6 +75,10 @@ BEGIN
         IF FOUND AND (SELECT hungry FROM cluster) AND may_notify() THEN -- as in job_inserted()
             PERFORM pg_notify('claimd', 'ended');
         END IF;
+    END IF;
+    IF NEW.flags & {flag.map} <> 0 THEN
+        INSERT INTO map_ended (job_id, ended_at, attempts, unique_key, state, result, error)
+        VALUES (NEW.id, NEW.finalized_at, NEW.attempt, NEW.unique_key, NEW.state, NEW.result, NEW.error);
     END IF;
     RETURN NULL;
 END $$;

@@ -231,7 +231,7 @@ END $$;
 -- Returns at most `most` jobs that may start by now and would otherwise wait for the next full pass. Called by the leading scheduler
 -- each second. These are jobs of keys with a rate, since a job that was refused because of the rate has lost its hint; jobs with two
 -- keys, since of two runs that end at the same time, and each free one of the keys, neither sees that the job may start; and jobs
--- that wait for the key of their kind, since the limit of the kind may have been raised, or removed together with that key. Looks at
+-- that wait for the key of their kind or map, since its limit may have been raised, or removed together with that key. Looks at
 -- ten thousand waiting keys, and at the next ones in the next call.
 CREATE OR REPLACE FUNCTION next_of_rates(most integer)
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
@@ -254,7 +254,7 @@ BEGIN
     SELECT n.* FROM next_of_keys(ARRAY(
         SELECT u.key FROM unnest(seen) AS u(key) LEFT JOIN key_limit l ON l.key = u.key
          CROSS JOIN LATERAL generate_series(1, key_places(u.key))
-         WHERE l.rate IS NOT NULL OR starts_with(u.key, 'kind:')
+         WHERE l.rate IS NOT NULL OR starts_with(u.key, 'kind:') OR starts_with(u.key, 'map:')
             OR (SELECT true FROM key_waiting w WHERE w.key = u.key AND w.other_key > '' LIMIT 1))) AS n
     UNION
     SELECT o.* FROM (

@@ -87,11 +87,13 @@ static bool are_members_valid(const json_t *schema, const json_t *value)
 {
     const char *key = NULL;
     json_t *member = NULL;
-    ck_assert(json_is_false(json_object_get(schema, "additionalProperties")));
+    const json_t *others = json_object_get(schema, "additionalProperties");
+    ck_assert(json_is_false(others) || json_is_object(others));
     json_object_foreach((json_t *)(uintptr_t)value, key, member)
     {
         const json_t *of = json_object_get(json_object_get(schema, "properties"), key);
-        if (of == NULL || !is_valid(of, member)) {
+        of = of == NULL ? others : of;
+        if (!json_is_object(of) || !is_valid(of, member)) {
             return false;
         }
     }

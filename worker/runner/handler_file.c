@@ -7,7 +7,6 @@
 #include "worker/protocol.h"
 #include "worker/runner/handler_value.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #define OPEN_FILES_MIN 16
 #define OPEN_FILES_MAX 1048576
 #define CPU_SECONDS_MAX 31536000
+#define ATTEMPTS 3 /* of a command for a row, unless operators say something else */
 
 static const char *const FILE_KEYS[] = {"command",    "mode",          "kinds",       "env",
                                         "cwd",        "start_timeout", "memory",      "open_files",
@@ -302,28 +302,6 @@ static enum status read_cwd(struct handler_file *h, struct err *err)
     return st;
 }
 
-/* Returns the length of "{name}" at the beginning of the text; 0 = the text does not begin so. */
-static size_t braces(const char *text)
-{
-    size_t len = text[0] == '{' ? 1 : 0;
-    while (len > 0 && (isalnum((unsigned char)text[len]) || text[len] == '_')) {
-        len++;
-    }
-    return len > 1 && text[len] == '}' ? len + 1 : 0;
-}
-
-size_t handler_piece(const char *at, enum handler_piece *ret)
-{
-    size_t single = braces(at);
-    size_t doubled = at[0] == '{' ? braces(at + 1) : 0;
-    if (doubled > 0 && at[1 + doubled] == '}') {
-        *ret = HANDLER_BRACES;
-        return doubled + 2;
-    }
-    *ret = single > 0 ? HANDLER_ARG : HANDLER_OCTET;
-    return single > 0 ? single : 1;
-}
-
 /* ---- static checks ---- */
 
 static enum status check_executable(const char *path, struct err *err)
@@ -383,10 +361,11 @@ static enum status check_writable(const char *path, struct err *err)
 /* Args can't be filled into the program's own path. */
 static enum status check_braces(const struct handler_file *h, struct err *err)
 {
-    enum handler_piece piece = HANDLER_OCTET;
+    enum command_piece piece = COMMAND_OCTET;
+    size_t name = 0;
     for (const char *at = h->argv[0]; h->is_once && *at != '\0';) {
-        size_t size = handler_piece(at, &piece);
-        if (piece == HANDLER_ARG) {
+        size_t size = command_piece(at, &piece, &name);
+        if (piece == COMMAND_ARG || piece == COMMAND_JSON) {
             return err_fail(err, STATUS_INVALID,
                             "command: %.*s is in the program's path: args are filled in behind it",
                             (int)size, at);
@@ -561,6 +540,23 @@ enum status handler_file_read(int fd, const char *file, const struct plugin_owne
     if (st == STATUS_OK && mistakes != NULL && mistakes->count > 0) {
         return STATUS_INVALID;
     }
+    return st;
+}
+
+enum status handler_file_of_command(const char *name, json_t *command, struct handler_file *ret,
+                                    struct err *err)
+{
+    *ret = (struct handler_file){.file = ""};
+    (void)snprintf(ret->file, sizeof ret->file, "worker.commands.%s", name);
+    (void)snprintf(ret->name, sizeof ret->name, JOB_COMMAND_PREFIX "%s", name);
+    ret->root = json_pack("{s:O, s:s, s:s, s:{s:{s:i}}}", "command", command, "mode", "once",
+                          "result", "last_line", "kinds", ret->name, "max_attempts", ATTEMPTS);
+    autofree char *text = ret->root == NULL ? NULL : json_dumps(ret->root, JSON_COMPACT);
+    if (text == NULL) {
+        return err_fail(err, STATUS_NOMEM, "command");
+    }
+    enum status st = read_parts(ret, err);
+    set_version(ret, text, strlen(text));
     return st;
 }
 

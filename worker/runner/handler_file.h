@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads a file of worker.handlers: which program serves which kinds, and how it is started
- * (config/handlers.schema.json). Checks are static: nothing is started here. */
+ * (config/handlers.schema.json), or a command of worker.commands. Checks are static: nothing is
+ * started here. */
 #ifndef CLAIMD_WORKER_RUNNER_HANDLER_FILE_H
 #define CLAIMD_WORKER_RUNNER_HANDLER_FILE_H
 
 #include "claimd/plugin.h"
 #include "model/job.h"
 #include "worker/protocol.h"
+#include "worker/runner/command_words.h"
 #include "worker/runner/plugin_rules.h"
 
 #include <jansson.h>
 
-#define HANDLER_ARGS_MAX 256
+#define HANDLER_ARGS_MAX COMMAND_WORDS_MAX
 #define HANDLER_ENV_MAX 64
 #define HANDLER_START_MS_MAX 600000 /* limit of start_timeout */
 
@@ -57,6 +59,11 @@ enum status handler_file_read(int fd, const char *file, const struct plugin_owne
                               struct err *err) MUST_USE;
 void handler_file_release(struct handler_file *h);
 
+/* The same of a command of worker.commands: an array of texts, run once for each job of the kind
+ * command_NAME, whose result is the last line that it prints. */
+enum status handler_file_of_command(const char *name, json_t *command, struct handler_file *ret,
+                                    struct err *err) MUST_USE;
+
 /* Checks its names against the plugins and programs that were read before. INVALID: as
  * plugin_names_check(); LIMIT: there are PLUGINS_MAX already. */
 enum status handler_file_check_names(const struct handler_file *h,
@@ -65,11 +72,5 @@ enum status handler_file_check_names(const struct handler_file *h,
 
 /* Checks whether its program can be started, as far as the files show. INVALID. */
 enum status handler_file_check_command(const struct handler_file *h, struct err *err) MUST_USE;
-
-/* What an argument may contain at a place: an octet, "{name}" for one of the job's args, or
- * "{{name}}" for the literal "{name}". */
-enum handler_piece { HANDLER_OCTET, HANDLER_ARG, HANDLER_BRACES };
-/* Returns its size there. The text must not end at this place. */
-size_t handler_piece(const char *at, enum handler_piece *ret);
 
 #endif

@@ -25,7 +25,7 @@ struct options {
 
 static const char USAGE[] =
     "usage: claimd-runner --parent PID --plugins DIR [--owners UID,…] [--without FILE]… "
-    "[--handlers DIR [--start FILE]…] [--log-json]\n"
+    "[--handlers DIR [--start FILE]…] [--commands JSON] [--log-json]\n"
     "                                             (started by claimd-worker)\n"
     "       claimd-runner --list --plugins DIR [--handlers DIR] [--owners UID,…]\n"
     "                                             print what the plugins serve, as JSON\n"
@@ -53,17 +53,13 @@ static void add_file(const char *option, const char *ret_list[PLUGINS_MAX], size
     ret_list[(*count)++] = optarg;
 }
 
-static const struct option OPTIONS[] = {{"parent", required_argument, NULL, 'p'},
-                                        {"plugins", required_argument, NULL, 'd'},
-                                        {"owners", required_argument, NULL, 'o'},
-                                        {"without", required_argument, NULL, 'w'},
-                                        {"handlers", required_argument, NULL, 'H'},
-                                        {"start", required_argument, NULL, 's'},
-                                        {"list", no_argument, NULL, 'l'},
-                                        {"log-json", no_argument, NULL, 'j'},
-                                        {"version", no_argument, NULL, 'v'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static const struct option OPTIONS[] = {
+    {"parent", required_argument, NULL, 'p'},   {"plugins", required_argument, NULL, 'd'},
+    {"owners", required_argument, NULL, 'o'},   {"without", required_argument, NULL, 'w'},
+    {"handlers", required_argument, NULL, 'H'}, {"start", required_argument, NULL, 's'},
+    {"commands", required_argument, NULL, 'C'}, {"list", no_argument, NULL, 'l'},
+    {"log-json", no_argument, NULL, 'j'},       {"version", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
 
 static struct options parse_options(int argc, char **argv)
 {
@@ -92,6 +88,9 @@ static struct options parse_options(int argc, char **argv)
             break;
         case 'H':
             o.plugins.handlers = optarg;
+            break;
+        case 'C':
+            o.plugins.commands = optarg;
             break;
         case 's':
             add_file("--start", o.plugins.doubtful, &o.plugins.doubtful_count);

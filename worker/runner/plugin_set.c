@@ -212,6 +212,24 @@ static enum status load_directory(struct plugin_set *set, const struct plugin_se
 
 /* ---- programs ---- */
 
+/* One that was read with this status; takes it over. */
+static enum status add_program(struct plugin_set *set, enum status st, struct handler_file *h,
+                               struct err *err)
+{
+    if (st == STATUS_OK) {
+        st = handler_file_check_names(h, set->plugins, set->count, err);
+    }
+    if (st == STATUS_OK) {
+        st = program_add(h, &set->plugins[set->count], err);
+    }
+    if (st != STATUS_OK) {
+        handler_file_release(h);
+        return st;
+    }
+    set->count++;
+    return STATUS_OK;
+}
+
 static enum status load_handler(struct plugin_set *set, int directory, const char *file,
                                 struct err *err)
 {
@@ -222,18 +240,25 @@ static enum status load_handler(struct plugin_set *set, int directory, const cha
         return st;
     }
     st = handler_file_read(fd, file, &set->owners, NULL, &h, err);
-    if (st == STATUS_OK) {
-        st = handler_file_check_names(&h, set->plugins, set->count, err);
+    return add_program(set, st, &h, err);
+}
+
+static enum status load_commands(struct plugin_set *set, const char *commands, struct err *err)
+{
+    json_auto_t *root = json_loads(commands, 0, NULL);
+    const char *name = NULL;
+    json_t *command = NULL;
+    enum status st = STATUS_OK;
+    json_object_foreach(root, name, command)
+    {
+        struct handler_file h;
+        struct err reason = {0};
+        enum status read = handler_file_of_command(name, command, &h, &reason);
+        if (st == STATUS_OK && add_program(set, read, &h, &reason) != STATUS_OK) {
+            st = refuse(set, h.file, reason.msg, err);
+        }
     }
-    if (st == STATUS_OK) {
-        st = program_add(&h, &set->plugins[set->count], err);
-    }
-    if (st != STATUS_OK) {
-        handler_file_release(&h);
-        return st;
-    }
-    set->count++;
-    return STATUS_OK;
+    return st;
 }
 
 static enum status load_handlers(struct plugin_set *set, int directory, struct err *err)
@@ -324,6 +349,9 @@ enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_opti
     enum status st = open_folder(set, options->directory, load_plugins, err);
     if (st == STATUS_OK && options->handlers != NULL && options->handlers[0] != '\0') {
         st = open_folder(set, options->handlers, load_handlers, err);
+    }
+    if (st == STATUS_OK && options->commands != NULL) {
+        st = load_commands(set, options->commands, err);
     }
     return st;
 }

@@ -32,12 +32,13 @@ struct plugin_set_options {
     /* Handler files whose programs could not be started before. */
     const char *doubtful[PLUGINS_MAX];
     size_t doubtful_count;
+    const char *commands;     /* worker.commands, as JSON; NULL = none */
     struct runner_page *page; /* where to note the file that is being loaded; NULL = nowhere */
 };
 
-/* Loads every *.so, sorted by name, then every *.json of `handlers`; a kind belongs to the first
- * that has it. Fails only with NOMEM: an unusable directory or file is a refusal. Blocks while
- * files are tried. `options` must outlive the set. */
+/* Loads every *.so, sorted by name, then every *.json of `handlers`, then the commands; a kind
+ * belongs to the first that has it. Fails only with NOMEM: an unusable directory or file is a
+ * refusal. Blocks while files are tried. `options` must outlive the set. */
 enum status plugin_set_open(struct plugin_set *set, const struct plugin_set_options *options,
                             struct err *err) MUST_USE;
 void plugin_set_close(struct plugin_set *set); /* calls each fini */

@@ -12,87 +12,9 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define ARGV_BYTES_MAX ((size_t)1 << 20)
 #define OUTPUT_LINE_MAX ((size_t)64 << 10)
-#define WORD_MAX 131072 /* of Linux, with its NUL */
 #define FACTS 11
 #define READS_MAX 32
-
-/* ---- the command line ---- */
-
-/* The texts of one job's command line and variables; `at` are offsets until all are there. */
-struct words {
-    struct buf bytes;
-    size_t at[HANDLER_ARGS_MAX];
-    size_t count;
-};
-
-static enum status put_value(struct buf *out, const json_t *args, const char *name, size_t len,
-                             bool may_begin_with_dash, struct err *err)
-{
-    const json_t *value = json_is_object(args) ? json_object_getn(args, name, len) : NULL;
-    if (value == NULL || json_is_null(value) || json_is_object(value) || json_is_array(value)) {
-        return err_fail(err, STATUS_INVALID,
-                        "args have no %s for {%.*s} of the command, wanted a "
-                        "text, a number or a boolean",
-                        value == NULL ? "value" : "plain value", (int)len, name);
-    }
-    autofree char *text = json_dumps(value, JSON_ENCODE_ANY);
-    const char *said = json_is_string(value) ? json_string_value(value) : text;
-    if (said == NULL) {
-        return err_fail(err, STATUS_NOMEM, "command");
-    }
-    if (said[0] == '-' && !may_begin_with_dash) {
-        return err_fail(err, STATUS_INVALID,
-                        "args.%.*s begins with '-', which the program would "
-                        "take for an option: put \"--\" before {%.*s} in the command",
-                        (int)len, name, (int)len, name);
-    }
-    return buf_append_text(out, said, err);
-}
-
-static enum status put_word(struct buf *out, const char *word, const json_t *args, bool is_operand,
-                            struct err *err)
-{
-    enum status st = STATUS_OK;
-    for (const char *at = word; *at != '\0' && st == STATUS_OK;) {
-        enum handler_piece piece = HANDLER_OCTET;
-        size_t size = handler_piece(at, &piece);
-        if (piece == HANDLER_ARG) {
-            st = put_value(out, args, at + 1, size - 2, is_operand || at > word, err);
-        } else if (piece == HANDLER_BRACES) {
-            st = buf_append(out, at + 1, size - 2, err);
-        } else {
-            st = buf_append_byte(out, *at, err);
-        }
-        at += size;
-    }
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return buf_append_byte(out, '\0', err);
-}
-
-static enum status fill_words(struct words *w, const struct handler_file *h, const json_t *args,
-                              struct err *err)
-{
-    bool is_operand = false;
-    for (size_t i = 0; h->argv[i] != NULL; i++) {
-        w->at[w->count++] = w->bytes.len;
-        enum status st = i == 0 ? buf_append(&w->bytes, h->argv[0], strlen(h->argv[0]) + 1, err)
-                                : put_word(&w->bytes, h->argv[i], args, is_operand, err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        if (w->bytes.len - w->at[i] > WORD_MAX) {
-            return err_fail(err, STATUS_LIMIT,
-                            "an argument of the command has %zu octets, at most %d",
-                            w->bytes.len - w->at[i] - 1, WORD_MAX - 1);
-        }
-        is_operand = is_operand || strcmp(h->argv[i], "--") == 0;
-    }
-    return STATUS_OK;
-}
 
 /* ---- its variables and its input ---- */
 
@@ -124,14 +46,14 @@ static int args_file(const struct claimd_context *job)
 static enum status start(struct program *p, const struct claimd_context *job, int print_to,
                          struct err *err)
 {
-    struct words words = {.bytes = BUF_INIT(ARGV_BYTES_MAX)};
-    autobuf struct buf facts = BUF_INIT(ARGV_BYTES_MAX);
+    struct command_words words = COMMAND_WORDS_INIT;
+    autobuf struct buf facts = BUF_INIT(COMMAND_BYTES_MAX);
     char *argv[HANDLER_ARGS_MAX + 1] = {NULL};
     char *env[PROGRAM_ENV_TEXTS + FACTS + 1] = {NULL};
     json_auto_t *args = json_loadb(job->args, job->args_len, JSON_DECODE_ANY, NULL);
     size_t n = 0;
     autoclose int input = args_file(job);
-    enum status st = fill_words(&words, &p->file, args, err);
+    enum status st = command_words_fill(&words, p->file.argv, args, err);
     if (st == STATUS_OK) {
         st = put_facts(&facts, job, err);
     }

@@ -63,10 +63,11 @@ static void set_file(struct check *c, const char *folder, const char *file)
 
 static const char *next_arg(const char *text, const char **ret_at, size_t *ret_size)
 {
-    enum handler_piece piece = HANDLER_OCTET;
+    enum command_piece piece = COMMAND_OCTET;
+    size_t name = 0;
     for (const char *at = text; *at != '\0'; at += *ret_size) {
-        *ret_size = handler_piece(at, &piece);
-        if (piece == HANDLER_ARG) {
+        *ret_size = command_piece(at, &piece, &name);
+        if (piece == COMMAND_ARG || piece == COMMAND_JSON) {
             *ret_at = at;
             return at + *ret_size;
         }

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The roll call of each second, by the leader and by standbys too, in one statement. Rows by `what`:
 --   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = keys with a rate, or
---      jobs that wait for two keys or for their kind, 2 = jobs that may no longer have to wait for others, 4 = batches to end,
+--      jobs that wait for two keys, their kind or their map, 2 = jobs that may no longer have to wait for others, 4 = batches to end,
 --      8 = schedules, 16 = no day of the history for today or tomorrow, 32 = a hold, during which no history is deleted, 64 = jobs that
---      have expired
+--      have expired, 128 = maps that are not done
 --   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its heartbeat in µs
 --   2: a paused queue: a = its name
 -- All tables are small. No locks.
@@ -17,7 +17,8 @@ SELECT 0 AS what,
        t_max_us AS n,
        (CASE WHEN EXISTS (SELECT FROM claimd.key_limit WHERE rate IS NOT NULL)
                 OR EXISTS (SELECT FROM claimd.key_waiting WHERE other_key <> '')
-                OR EXISTS (SELECT FROM claimd.key_waiting WHERE key >= 'kind:' AND key < 'kind;') THEN 1 ELSE 0 END
+                OR EXISTS (SELECT FROM claimd.key_waiting WHERE key >= 'kind:' AND key < 'kind;')
+                OR EXISTS (SELECT FROM claimd.key_waiting WHERE key >= 'map:' AND key < 'map;') THEN 1 ELSE 0 END
         + CASE WHEN EXISTS (SELECT FROM claimd.job_wake) THEN 2 ELSE 0 END
         + CASE WHEN EXISTS (SELECT FROM claimd.batch WHERE over_at IS NULL AND closed_at IS NOT NULL) THEN 4 ELSE 0 END
         + CASE WHEN EXISTS (SELECT FROM claimd.schedule WHERE NOT paused) THEN 8 ELSE 0 END
@@ -25,7 +26,10 @@ SELECT 0 AS what,
                  OR to_regclass(to_char(now() AT TIME ZONE 'UTC' + interval '1 day', '"claimd.job_history_"YYYYMMDD')) IS NULL
                THEN 16 ELSE 0 END
         + CASE WHEN sweep_hold_us > 0 THEN 32 ELSE 0 END
-        + CASE WHEN EXISTS (SELECT FROM claimd.job_deadline WHERE expires_at <= now()) THEN 64 ELSE 0 END)::int8 AS m, now() AS at
+        + CASE WHEN EXISTS (SELECT FROM claimd.job_deadline WHERE expires_at <= now()) THEN 64 ELSE 0 END
+        + CASE WHEN EXISTS (SELECT FROM claimd.map_ended)
+                 OR EXISTS (SELECT FROM claimd.map m JOIN claimd.map_count c ON c.map_id = m.id
+                             WHERE m.rows > c.completed + c.failed + c.cancelled) THEN 128 ELSE 0 END)::int8 AS m, now() AS at
   FROM claimd.cluster
 UNION ALL
 SELECT 1, worker_id::text, array_to_string(queues, ','), array_to_string(kinds, ','), dead, stale_at < now(), lost_pops,

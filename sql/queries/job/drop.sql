@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- job_complete for kinds that keep no completed jobs: these are counted, per minute and worker, so that no two workers wait for each
--- other. A job that is in a batch, or that another job waits for, is kept: {flag.batch|awaited}, which may have been set since the claim.
+-- other. A job that is in a batch or a map, or that another job waits for, is kept: {flag.batch|awaited|map}, which may have been set since
+-- the claim.
 -- params: int8[], int8[], uuid
 WITH gone AS (
     DELETE FROM claimd.job
@@ -9,12 +10,12 @@ WITH gone AS (
 ), kept AS (
     INSERT INTO claimd.job_history ({carried}, crashes, state)
     SELECT {carried}, crashes, 'completed'
-      FROM gone WHERE flags & {flag.batch|awaited} <> 0
+      FROM gone WHERE flags & {flag.batch|awaited|map} <> 0
 ), counted AS (
     INSERT INTO claimd.completed_count AS c (at, worker_id, kind, queue, jobs)
     SELECT date_trunc('minute', clock_timestamp()), $3, kind, queue, count(*)
       FROM gone
-     WHERE flags & {flag.batch|awaited} = 0
+     WHERE flags & {flag.batch|awaited|map} = 0
      GROUP BY kind, queue
      ORDER BY kind, queue
         ON CONFLICT ON CONSTRAINT completed_count_pkey DO UPDATE SET jobs = c.jobs + excluded.jobs

@@ -8,12 +8,12 @@ WITH gone AS (
 ), kept AS (
     INSERT INTO claimd.job_history ({carried}, crashes, state)
     SELECT {carried}, crashes, 'completed'
-      FROM gone WHERE flags & {flag.batch|awaited} <> 0
+      FROM gone WHERE flags & {flag.batch|awaited|map} <> 0
 ), counted AS (
     INSERT INTO claimd.completed_count AS c (at, worker_id, kind, queue, jobs)
     SELECT date_trunc('minute', clock_timestamp()), $3, kind, queue, count(*)
       FROM gone
-     WHERE flags & {flag.batch|awaited} = 0
+     WHERE flags & {flag.batch|awaited|map} = 0
      GROUP BY kind, queue
      ORDER BY kind, queue
         ON CONFLICT ON CONSTRAINT completed_count_pkey DO UPDATE SET jobs = c.jobs + excluded.jobs

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What became of the rows of a map: as JSON lines, or in a table of the caller's, with the caller's
+ * rights. */
+#include "ctl/commands/map/map.h"
+#include "sql/queries.h"
+
+#include <stdio.h>
+
+/* ---- a table ---- */
+
+#define TABLE_NAME_MAX 256
+
+struct into {
+    char table[TABLE_NAME_MAX]; /* as SQL takes it, whatever the search_path */
+    char key_type[TABLE_NAME_MAX];
+};
+
+static enum status refuse(enum status st, const struct map *m, const struct err *why,
+                          struct err *err)
+{
+    bool is_its_fault = st == STATUS_INTERNAL || st == STATUS_INVALID;
+    return err_fail(err, is_its_fault ? STATUS_INVALID : st, "--into %s: %s", m->into, why->msg);
+}
+
+/* Found as the caller would find it. */
+static enum status find_table(struct map *m, struct into *ret, struct err *err)
+{
+    static const unsigned types[] = {PG_TEXT};
+    static const struct pg_statement statement = {
+        .name = "",
+        .sql = "SELECT format('%I.%I', n.nspname, c.relname), format_type(a.atttypid, a.atttypmod)"
+               "  FROM pg_catalog.pg_class c"
+               "  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+               "  LEFT JOIN pg_catalog.pg_attribute a"
+               "         ON a.attrelid = c.oid AND a.attname = 'key' AND NOT a.attisdropped"
+               " WHERE c.oid = to_regclass($1)",
+        .types = types,
+        .type_count = 1};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    struct err why = {0};
+    enum status st = admin_exec(m->admin, "BEGIN READ ONLY; SET LOCAL search_path TO DEFAULT", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = admin_query(m->admin, &statement, &m->into, &rows, &why);
+    (void)!admin_exec(m->admin, "ROLLBACK", NULL);
+    if (st != STATUS_OK) {
+        return refuse(st, m, &why, err);
+    }
+    if (admin_row_count(rows) == 0) {
+        return err_fail(err, STATUS_INVALID, "--into: there is no table %s", m->into);
+    }
+    const char *type = admin_value(rows, 0, 1);
+    if (type == NULL) {
+        return err_fail(err, STATUS_INVALID,
+                        "--into %s: it has no column key; wanted: key, with a unique index, state "
+                        "text, result jsonb, error text, ended_at timestamptz",
+                        m->into);
+    }
+    (void)snprintf(ret->table, sizeof ret->table, "%s", admin_value(rows, 0, 0));
+    (void)snprintf(ret->key_type, sizeof ret->key_type, "%s", type);
+    return STATUS_OK;
+}
+
+/* The next results behind $2 of the map $1; the last key of them. What is there already stays as it
+ * is. */
+static void put_upsert(struct text *out, const struct into *i)
+{
+    text_put(out,
+             "WITH next AS MATERIALIZED (SELECT d.* FROM claimd.map_done d WHERE d.map_id = $1 AND "
+             "($2 IS NULL OR d.key > $2) ORDER BY d.key LIMIT %d), put AS (INSERT INTO %s AS t "
+             "(key, state, result, error, ended_at) SELECT n.key::%s, n.state, n.result, n.error, "
+             "n.ended_at FROM next n ON CONFLICT (key) DO UPDATE SET state = excluded.state, "
+             "result = excluded.result, error = excluded.error, ended_at = excluded.ended_at "
+             "WHERE t.ended_at IS DISTINCT FROM excluded.ended_at) SELECT max(n.key) FROM next n",
+             SOURCE_CHUNK, i->table, i->key_type);
+}
+
+static enum status upsert(struct map *m, const char *sql, const char *behind, bool is_tried,
+                          struct admin_rows **ret, struct err *err)
+{
+    static const unsigned types[] = {PG_INT8, PG_TEXT};
+    const struct pg_statement statement = {.name = "", .sql = sql, .types = types, .type_count = 2};
+    const char *const params[] = {is_tried ? "0" : m->id, behind};
+    struct err why = {0};
+    enum status st = admin_query(m->admin, &statement, params, ret, &why);
+    if (st != STATUS_OK) {
+        return refuse(st, m, &why, err);
+    }
+    return STATUS_OK;
+}
+
+/* Explained: it finds the columns, their types, the index and the caller's rights. */
+enum status map_check_into(struct map *m, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    autotext struct text sql = TEXT_INIT(8192);
+    struct into into;
+    enum status st = find_table(m, &into, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    text_put(&sql, "EXPLAIN ");
+    put_upsert(&sql, &into);
+    st = text_end(&sql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    return upsert(m, text_str(&sql), NULL, true, &rows, err);
+}
+
+enum status map_put_into(struct map *m, struct err *err)
+{
+    autotext struct text sql = TEXT_INIT(8192);
+    autofree char *behind = NULL;
+    struct into into;
+    enum status st = find_table(m, &into, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    put_upsert(&sql, &into);
+    st = text_end(&sql, err);
+    while (st == STATUS_OK) {
+        auto_admin_rows struct admin_rows *rows = NULL;
+        st = upsert(m, text_str(&sql), behind, false, &rows, err);
+        const char *last = st == STATUS_OK ? admin_value(rows, 0, 0) : NULL;
+        if (last == NULL) {
+            break;
+        }
+        free(behind);
+        behind = strdup(last);
+        st = behind == NULL ? err_fail(err, STATUS_NOMEM, "out of memory") : STATUS_OK;
+    }
+    return st;
+}
+
+/* ---- JSON lines ---- */
+
+/* With --json all of them are one document. */
+static enum status print_lines(struct map *m, struct err *err)
+{
+    enum { LINE_KEY, LINE_JSON };
+    autofree char *behind = NULL;
+    FILE *out = m->ctl->out;
+    (void)fputs(m->ctl->is_json ? "{\"results\": [" : "", out);
+    for (;;) {
+        auto_admin_rows struct admin_rows *rows = NULL;
+        enum status st = map_ask(m, &SQL_ADMIN_MAP_RESULTS, behind, &rows, err);
+        int count = st == STATUS_OK ? admin_row_count(rows) : 0;
+        for (int i = 0; i < count; i++) {
+            bool is_next = m->ctl->is_json && (behind != NULL || i > 0);
+            (void)fprintf(out, "%s%s%s", is_next ? ",\n" : "", admin_value(rows, i, LINE_JSON),
+                          m->ctl->is_json ? "" : "\n");
+        }
+        if (count == 0) {
+            (void)fputs(m->ctl->is_json ? "]}\n" : "", out);
+            return st;
+        }
+        free(behind);
+        behind = strdup(admin_value(rows, count - 1, LINE_KEY));
+        if (behind == NULL) {
+            return err_fail(err, STATUS_NOMEM, "out of memory");
+        }
+    }
+}
+
+enum status map_results(struct ctl *ctl, const struct ctl_args *args, struct err *err)
+{
+    struct map *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    m->ctl = ctl;
+    m->args = args;
+    (void)snprintf(m->name, sizeof m->name, "%.79s", args->words[0]);
+    enum status st = ctl_session(ctl, &m->admin, err);
+    if (st == STATUS_OK) {
+        st = map_read(m, err);
+    }
+    if (st == STATUS_OK) {
+        admin_set_timeout(m->admin, MAP_QUERY_US);
+        m->into = ctl_value(args, "into");
+        st = m->into == NULL ? print_lines(m, err) : map_put_into(m, err);
+    }
+    map_release(m);
+    return st;
+}

@@ -1,0 +1,371 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Maps: a job for each row of a query. Its key is held by the unique key map:NAME:KEY while the job is open, and by map_done when it
+-- has completed. All jobs of a map have the exclusive key map:NAME, whose places are the limit of the map.
+
+-- Locks it.
+CREATE OR REPLACE FUNCTION find_map(name text) RETURNS map
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    found map;
+BEGIN
+    SELECT * INTO found FROM map m WHERE m.name = find_map.name FOR NO KEY UPDATE;
+    IF found.id IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('map %s not found', COALESCE(name, 'NULL'));
+    END IF;
+    RETURN found;
+END $$;
+
+-- Its limits become those of its key; no place while it is paused.
+CREATE OR REPLACE FUNCTION apply_map_limits(m map) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    held text := 'map:' || m.name;
+BEGIN
+    PERFORM limit_key_rate(held, split_part(m.rate, '/', 1)::integer, COALESCE(('1' || split_part(m.rate, '/', 2))::interval, '1 s'));
+    IF m.paused_at IS NULL THEN
+        PERFORM limit_key(held, m.max_running);
+    ELSE
+        INSERT INTO key_limit AS k (key, max_running) VALUES (held, 0)
+            ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET max_running = 0, is_grouped = false;
+    END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION why_no_map_limits(max_running integer, rate text) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM rate_of(to_jsonb(rate), 'rate');
+    RETURN CASE WHEN max_running NOT BETWEEN 1 AND 1000 THEN 'max_running: must be 1 to 1000' END;
+END $$;
+
+-- Of a second call with the name: what it can't be called with.
+CREATE OR REPLACE FUNCTION why_another_map(m map, query text, key text, kind text, template jsonb) RETURNS text
+LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN (m).query <> query THEN format('map %s has another query: %s', (m).name, (m).query)
+                WHEN (m).key <> key THEN format('map %s has another key: %s', (m).name, (m).key)
+                WHEN (m).kind <> kind THEN format('map %s has another kind: %s', (m).name, (m).kind)
+                WHEN (m).template IS DISTINCT FROM template THEN format('map %s has another command: %s', (m).name, (m).template) END
+$$;
+
+-- Makes it, or begins another pass over the query of one that has been loaded: rows that are open or have completed are skipped then.
+-- `max_running`, `rate`: NULL: as it is, which is 1000 and any at first.
+CREATE OR REPLACE FUNCTION map_begin(name text, query text, key text, kind text, template jsonb, queue text, max_running integer, rate text,
+                          into_table text, OUT id bigint, OUT is_new boolean, OUT last_key text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    m map;
+    wrong text := CASE WHEN (map_begin.name ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' AND octet_length(map_begin.name) <= 64) IS NOT TRUE
+                       THEN 'name: must be letters, digits, ., _ and -, at most 64, and begin with a letter or digit'
+                       ELSE COALESCE(why_no_kind(map_begin.kind), why_no_queue(map_begin.queue),
+                                     why_no_map_limits(map_begin.max_running, map_begin.rate)) END;
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    PERFORM require_program(24); -- an older one would not tell the map of jobs whose kind keeps none
+    INSERT INTO map (name, query, key, kind, template, queue, max_running, rate, into_table, created_by)
+    VALUES (map_begin.name, map_begin.query, map_begin.key, map_begin.kind, map_begin.template, map_begin.queue,
+            COALESCE(map_begin.max_running, 1000), map_begin.rate, map_begin.into_table, acting_role())
+        ON CONFLICT ON CONSTRAINT map_name DO NOTHING;
+    is_new := FOUND;
+    m := find_map(map_begin.name);
+    wrong := why_another_map(m, map_begin.query, map_begin.key, map_begin.kind, map_begin.template);
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = wrong;
+    END IF;
+    IF is_new THEN
+        INSERT INTO map_count (map_id) VALUES (m.id);
+    END IF;
+    IF m.loaded_at IS NOT NULL OR m.cancelled_at IS NOT NULL THEN
+        m.last_key := NULL;
+        m.loaded_at := NULL;
+        m.cancelled_at := NULL;
+    END IF;
+    m.max_running := COALESCE(map_begin.max_running, m.max_running);
+    m.rate := COALESCE(map_begin.rate, m.rate);
+    m.into_table := COALESCE(map_begin.into_table, m.into_table);
+    UPDATE map o SET last_key = m.last_key, loaded_at = m.loaded_at, cancelled_at = m.cancelled_at, max_running = m.max_running,
+                     rate = m.rate, into_table = m.into_table
+     WHERE o.id = m.id;
+    PERFORM apply_map_limits(m);
+    id := m.id;
+    last_key := m.last_key;
+END $$;
+
+-- What became of rows before, in their order; NULL: nothing yet.
+CREATE OR REPLACE FUNCTION states_of_rows(map bigint, keys text[]) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM map_done d WHERE d.map_id = map) THEN
+        RETURN '{}';
+    END IF;
+    RETURN ARRAY(SELECT (SELECT d.state FROM map_done d WHERE d.map_id = map AND d.key = u.key)
+                   FROM unnest(keys) WITH ORDINALITY AS u(key, n) ORDER BY u.n);
+END $$;
+
+-- Jobs of a map come as job_waits(), and are made due by and by, so that there are `wanted` of them: what is due and finds no place is
+-- claimed and refused again and again, and stands before the jobs of others. Returns how many. Index: job_feed, job_exclusive.
+CREATE OR REPLACE FUNCTION feed_map(m map, wanted bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    lane smallint := share_of('map:' || m.name);
+    due bigint := (SELECT count(*) FROM (SELECT FROM job j
+                                          WHERE j.queue = m.queue AND j.priority = 4 AND j.share = lane
+                                            AND j.ready_at <= clock_timestamp() AND j.state = 'available'
+                                          LIMIT wanted) AS d);
+    fed bigint;
+BEGIN
+    IF m.paused_at IS NOT NULL OR m.cancelled_at IS NOT NULL OR due >= wanted THEN
+        RETURN 0;
+    END IF;
+    UPDATE job j SET scheduled_at = clock_timestamp()
+     WHERE j.id = ANY (ARRAY(SELECT w.id FROM job w
+                              WHERE w.exclusive_key = 'map:' || m.name AND w.second_key IS NULL AND w.ready_at = job_waits()
+                                AND w.state = 'available'
+                              ORDER BY w.priority, w.ready_at, w.id LIMIT wanted - due FOR NO KEY UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS fed = ROW_COUNT;
+    PERFORM pg_notify('claimd', '') WHERE fed > 0 AND (SELECT hungry FROM cluster) AND may_notify(); -- as in job_inserted()
+    RETURN fed;
+END $$;
+
+-- By the leading scheduler, each second: twice as many jobs as may run, and twice as many as have ended since the last time, are due. So
+-- short ones are not kept waiting: it doubles until there is enough.
+CREATE OR REPLACE FUNCTION feed_maps() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    m map;
+    c map_count;
+    ended bigint;
+    fed bigint := 0;
+BEGIN
+    FOR c IN SELECT n.* FROM map_count n JOIN map o ON o.id = n.map_id WHERE o.rows > n.completed + n.failed + n.cancelled LOOP
+        SELECT o.* INTO m FROM map o WHERE o.id = c.map_id;
+        ended := c.completed + c.failed + c.cancelled;
+        fed := fed + feed_map(m, 2 * m.max_running + 2 * GREATEST(0, ended - c.ended_before));
+        UPDATE map_count n SET ended_before = ended WHERE n.map_id = c.map_id AND n.ended_before <> ended;
+    END LOOP;
+    RETURN fed;
+END $$;
+
+-- The next rows of its query, as JSON objects, behind the key `behind`. Jobs are made of those that have none and have not completed, and
+-- the last of the keys is kept, in one transaction. A row that no job can be made of has failed.
+CREATE OR REPLACE FUNCTION map_load(map bigint, behind text, keys text[], rows text[], is_last boolean,
+                         OUT made bigint, OUT skipped bigint, OUT failed bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    m map;
+    prefix text;
+    lane smallint;
+    job_flags smallint := {flag.unique|map} | exclusive_flag();
+    states text[];
+    why text[];
+    ids bigint[];
+    won bigint[];
+    fresh bigint;
+BEGIN
+    SELECT * INTO m FROM map o WHERE o.id = map_load.map FOR NO KEY UPDATE;
+    IF m.id IS NULL OR m.cancelled_at IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003',
+            MESSAGE = CASE WHEN m.id IS NULL THEN 'the map was dropped' ELSE format('map %s was cancelled', m.name) END;
+    ELSIF m.loaded_at IS NOT NULL OR m.last_key IS DISTINCT FROM behind THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('somebody else is loading map %s', m.name);
+    END IF;
+    prefix := 'map:' || m.name || ':';
+    lane := share_of('map:' || m.name);
+    IF EXISTS (SELECT FROM queue q WHERE q.name = m.queue AND q.max_open IS NOT NULL) THEN
+        PERFORM take_room(m.queue, cardinality(keys));
+    END IF;
+    states := states_of_rows(m.id, keys);
+    -- By sizes, since all rows are looked at: none is nearly as long as a number in it could make it.
+    why := ARRAY(SELECT CASE WHEN u.state = 'completed' THEN NULL
+                             WHEN octet_length(prefix || u.key) > 512 THEN format('key: at most %s octets', 512 - octet_length(prefix))
+                             WHEN u.row NOT LIKE '{%' THEN format('the row has %s octets as JSON, at most 1048576', trim('"' FROM u.row))
+                             WHEN octet_length(u.row) > 65536 AND is_too_long(u.row::jsonb, 1048576)
+                             THEN format('the row has %s octets as JSON, at most 1048576', octet_length(u.row)) END
+                   FROM unnest(keys, rows, states) WITH ORDINALITY AS u(key, row, state, n) ORDER BY u.n);
+    ids := ARRAY(SELECT nextval('job_id_seq') FROM unnest(keys));
+    -- The end of a job leaves its key behind where somebody has it locked.
+    DELETE FROM job_key k
+     WHERE k.key = ANY (ARRAY(SELECT prefix || u.key FROM unnest(keys) AS u(key)))
+       AND NOT EXISTS (SELECT FROM job j WHERE j.id = k.job_id);
+    WITH held AS (
+        INSERT INTO job_key (key, job_id, states)
+        SELECT prefix || u.key, u.id, 'open' FROM unnest(keys, ids, states, why) AS u(key, id, state, why)
+         WHERE u.why IS NULL AND u.state IS DISTINCT FROM 'completed'
+            ON CONFLICT ON CONSTRAINT job_key_pkey DO NOTHING
+        RETURNING job_id
+    )
+    SELECT COALESCE(array_agg(h.job_id ORDER BY h.job_id), '{}') INTO won FROM held h;
+    INSERT INTO job (id, kind, args, queue, priority, share, share_key, unique_key, exclusive_key, scheduled_at, flags, metadata)
+    OVERRIDING SYSTEM VALUE
+    SELECT u.id, m.kind, u.row::jsonb, m.queue, 4, lane, 'map:' || m.name, prefix || u.key, 'map:' || m.name, job_waits(), job_flags,
+           jsonb_build_object('map', m.name)
+      FROM unnest(keys, rows, ids) AS u(key, row, id)
+     WHERE won[width_bucket(u.id, won)] = u.id;
+    INSERT INTO map_ended (job_id, unique_key, state, error)
+    SELECT CASE WHEN u.why IS NULL THEN u.id END, prefix || u.key, CASE WHEN u.why IS NOT NULL THEN 'discarded' END, u.why
+      FROM unnest(keys, ids, states, why) AS u(key, id, state, why)
+     WHERE u.why IS NOT NULL OR (u.state IS NOT NULL AND won[width_bucket(u.id, won)] = u.id);
+    SELECT count(u.why), count(*) FILTER (WHERE u.state IS NULL AND (u.why IS NOT NULL OR won[width_bucket(u.id, won)] = u.id))
+      INTO failed, fresh
+      FROM unnest(ids, states, why) AS u(id, state, why);
+    made := cardinality(won);
+    skipped := COALESCE(cardinality(keys), 0) - made - failed;
+    UPDATE map o SET rows = o.rows + fresh, last_key = COALESCE(keys[cardinality(keys)], o.last_key),
+                     loaded_at = CASE WHEN is_last THEN clock_timestamp() END
+     WHERE o.id = m.id;
+    PERFORM look_at_kind(m.kind);
+    PERFORM feed_map(m, 2 * m.max_running);
+END $$;
+
+-- By the leading scheduler: what has happened to rows is written to map_done, and counted there and nowhere else. Returns how many.
+CREATE OR REPLACE FUNCTION move_map_ends(most integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off AS $$
+DECLARE
+    moved bigint;
+BEGIN
+    PERFORM FROM map_count c ORDER BY c.map_id FOR NO KEY UPDATE; -- of two leaders one waits
+    WITH ended AS MATERIALIZED (
+        DELETE FROM map_ended
+         WHERE ctid = ANY (ARRAY(SELECT e.ctid FROM map_ended e LIMIT most FOR UPDATE SKIP LOCKED))
+        RETURNING *
+    ), last AS MATERIALIZED (
+        SELECT DISTINCT ON (m.id, e.unique_key)
+               m.id AS map_id, substr(e.unique_key, length('map:' || m.name || ':') + 1) AS key,
+               e.job_id, e.ended_at, e.attempts, e.state, e.result, e.error
+          FROM ended e JOIN map m ON m.name = split_part(e.unique_key, ':', 2)
+         ORDER BY m.id, e.unique_key, e.ended_at DESC
+    ), change AS MATERIALIZED ( -- what came before it may come after it
+        SELECT l.*, d.state AS old_state
+          FROM last l LEFT JOIN map_done d ON d.map_id = l.map_id AND d.key = l.key
+         WHERE (d.ended_at > l.ended_at) IS NOT TRUE
+    ), opened AS (
+        DELETE FROM map_done d USING change c WHERE d.map_id = c.map_id AND d.key = c.key AND c.state IS NULL
+    ), put AS (
+        INSERT INTO map_done AS d (map_id, key, job_id, state, result, error, attempts, ended_at)
+        SELECT c.map_id, c.key, c.job_id, c.state, c.result, c.error, c.attempts, c.ended_at FROM change c WHERE c.state IS NOT NULL
+            ON CONFLICT ON CONSTRAINT map_done_pkey
+            DO UPDATE SET job_id = excluded.job_id, state = excluded.state, result = excluded.result, error = excluded.error,
+                          attempts = excluded.attempts, ended_at = excluded.ended_at
+    ), counted AS (
+        UPDATE map_count n
+           SET completed = n.completed + s.completed, failed = n.failed + s.failed, cancelled = n.cancelled + s.cancelled
+          FROM (SELECT u.map_id,
+                       COALESCE(sum(u.by) FILTER (WHERE u.state = 'completed'), 0) AS completed,
+                       COALESCE(sum(u.by) FILTER (WHERE u.state = 'discarded'), 0) AS failed,
+                       COALESCE(sum(u.by) FILTER (WHERE u.state = 'cancelled'), 0) AS cancelled
+                  FROM change c CROSS JOIN LATERAL (VALUES (c.map_id, c.state, 1), (c.map_id, c.old_state, -1)) AS u(map_id, state, by)
+                 WHERE u.state IS NOT NULL
+                 GROUP BY u.map_id) AS s
+         WHERE n.map_id = s.map_id
+    )
+    SELECT count(*) INTO moved FROM ended;
+    RETURN moved;
+END $$;
+
+-- NULL: as it is; a rate of 'none': any.
+CREATE OR REPLACE FUNCTION map_limit(name text, max_running integer, rate text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    m map := find_map(name);
+    wrong text := why_no_map_limits(map_limit.max_running, NULLIF(map_limit.rate, 'none'));
+BEGIN
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
+    END IF;
+    m.max_running := COALESCE(map_limit.max_running, m.max_running);
+    m.rate := NULLIF(COALESCE(map_limit.rate, m.rate), 'none');
+    UPDATE map o SET max_running = m.max_running, rate = m.rate WHERE o.id = m.id;
+    PERFORM apply_map_limits(m);
+END $$;
+
+-- Nothing of it starts; what runs goes on, and so does loading.
+CREATE OR REPLACE FUNCTION map_pause(name text, is_on boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    m map := find_map(name);
+BEGIN
+    m.paused_at := CASE WHEN is_on THEN COALESCE(m.paused_at, clock_timestamp()) END;
+    UPDATE map o SET paused_at = m.paused_at WHERE o.id = m.id;
+    PERFORM apply_map_limits(m);
+END $$;
+
+-- The next open jobs of a map, behind that unique key.
+CREATE OR REPLACE FUNCTION map_jobs(name text, behind text, most integer) RETURNS TABLE (unique_key text, job_id bigint)
+LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+    SELECT k.key, k.job_id FROM job_key k
+     WHERE k.key > COALESCE(behind, 'map:' || name || ':') AND k.key < 'map:' || name || ';'
+     ORDER BY k.key LIMIT most
+$$;
+
+-- It loads no more, and what is open of it is cancelled: the next of its jobs, behind that unique key. Returns the last one; NULL: that
+-- was all.
+CREATE OR REPLACE FUNCTION map_cancel(name text, behind text, OUT last_key text, OUT jobs bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
+DECLARE
+    m map := find_map(name);
+    member record;
+BEGIN
+    UPDATE map o SET cancelled_at = clock_timestamp() WHERE o.id = m.id AND o.cancelled_at IS NULL;
+    jobs := 0;
+    FOR member IN SELECT * FROM map_jobs(name, behind, 1000) LOOP
+        last_key := member.unique_key;
+        BEGIN
+            PERFORM cancel(member.job_id);
+            jobs := jobs + 1;
+        EXCEPTION WHEN SQLSTATE 'CL003' THEN
+            NULL; -- it has just ended
+        END;
+    END LOOP;
+END $$;
+
+-- The next failed rows, behind that key, run again, as they were read. `left_out`: those whose job can't be retried any more.
+CREATE OR REPLACE FUNCTION map_retry(name text, behind text, OUT last_key text, OUT jobs bigint, OUT left_out bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    m map := find_map(name);
+    failed record;
+BEGIN
+    jobs := 0;
+    left_out := 0;
+    FOR failed IN SELECT d.key, d.job_id FROM map_done d
+                   WHERE d.map_id = m.id AND d.state <> 'completed' AND (d.key > behind OR behind IS NULL)
+                   ORDER BY d.key LIMIT 1000 LOOP
+        last_key := failed.key;
+        BEGIN
+            PERFORM retry(failed.job_id);
+            INSERT INTO map_ended (job_id, unique_key) VALUES (failed.job_id, 'map:' || m.name || ':' || failed.key);
+            jobs := jobs + 1;
+        EXCEPTION WHEN SQLSTATE 'CL002' OR SQLSTATE 'CL003' OR SQLSTATE 'CL004' THEN
+            left_out := left_out + 1;
+        END;
+    END LOOP;
+    UPDATE map o SET cancelled_at = NULL WHERE o.id = m.id AND jobs > 0;
+END $$;
+
+-- Forgets a map without open jobs: the next of its rows, then the map itself. Returns how many rows; 0: it is gone.
+CREATE OR REPLACE FUNCTION map_drop(name text, most integer) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    m map := find_map(name);
+    gone bigint;
+BEGIN
+    IF EXISTS (SELECT FROM map_jobs(name, NULL, 1000) AS k JOIN job j ON j.id = k.job_id) THEN
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('map %s has open jobs: cancel it first', name);
+    END IF;
+    UPDATE map o SET cancelled_at = clock_timestamp() WHERE o.id = m.id AND o.cancelled_at IS NULL; -- it loads no more
+    DELETE FROM map_done WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM map_done d WHERE d.map_id = m.id LIMIT most));
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    IF gone = 0 THEN
+        DELETE FROM map_ended e WHERE starts_with(e.unique_key, 'map:' || m.name || ':');
+        DELETE FROM map o WHERE o.id = m.id;
+        DELETE FROM key_limit k WHERE k.key = 'map:' || m.name;
+    END IF;
+    RETURN gone;
+END $$;
+
+REVOKE ALL ON FUNCTION find_map, apply_map_limits, why_no_map_limits, why_another_map, states_of_rows, feed_map, feed_maps, map_begin, map_load, move_map_ends, map_limit,
+    map_pause, map_jobs, map_cancel, map_retry, map_drop FROM PUBLIC, {roles};
+GRANT EXECUTE ON FUNCTION map_begin, map_load, map_limit, map_pause, map_cancel, map_retry, map_drop TO claimd_admin;

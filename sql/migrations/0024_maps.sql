@@ -1,0 +1,102 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Maps: a job for each row of a query, each row completed once. The guide: docs/guide/map.md.
+
+CREATE TABLE map (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    loaded_at timestamptz, -- all rows have been read; NULL: up to last_key
+    paused_at timestamptz,
+    cancelled_at timestamptz,
+    rows bigint NOT NULL DEFAULT 0, -- that were loaded, each key once
+    max_running integer NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    query text NOT NULL,
+    key text COLLATE "C" NOT NULL, -- the column of the query
+    kind text COLLATE "C" NOT NULL,
+    template jsonb, -- of worker.commands; NULL: another kind
+    queue text COLLATE "C" NOT NULL,
+    rate text, -- "100/s"; NULL: any
+    into_table text, -- where `claimctl map attach` puts the results
+    last_key text,
+    created_by text COLLATE "C" NOT NULL,
+    CONSTRAINT map_pkey PRIMARY KEY (id),
+    CONSTRAINT map_name UNIQUE (name),
+    CONSTRAINT map_name_form CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' AND octet_length(name) <= 64)
+);
+
+-- Of map_done. Apart from `map`, whose row a loader keeps locked.
+CREATE TABLE map_count (
+    map_id bigint NOT NULL,
+    completed bigint NOT NULL DEFAULT 0,
+    failed bigint NOT NULL DEFAULT 0,
+    cancelled bigint NOT NULL DEFAULT 0,
+    ended_before bigint NOT NULL DEFAULT 0, -- all of them, when the leader last made jobs due
+    CONSTRAINT map_count_pkey PRIMARY KEY (map_id),
+    CONSTRAINT map_count_map FOREIGN KEY (map_id) REFERENCES map ON DELETE CASCADE
+) WITH (fillfactor = 50);
+
+-- How its rows ended; outlives their jobs in the history. The leading scheduler alone writes it.
+CREATE TABLE map_done (
+    map_id bigint NOT NULL,
+    job_id bigint, -- NULL: none could be made
+    ended_at timestamptz NOT NULL,
+    attempts integer NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    state text COLLATE "C" NOT NULL,
+    result jsonb,
+    error text,
+    CONSTRAINT map_done_pkey PRIMARY KEY (map_id, key),
+    CONSTRAINT map_done_state CHECK (state IN ('completed', 'discarded', 'cancelled'))
+);
+
+CREATE INDEX map_done_failed ON map_done (map_id, key) WHERE state <> 'completed';
+
+-- What the leader has not yet written there.
+CREATE TABLE map_ended (
+    job_id bigint,
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    attempts integer NOT NULL DEFAULT 0,
+    unique_key text COLLATE "C" NOT NULL, -- map:NAME:KEY
+    state text COLLATE "C", -- NULL: it is open again
+    result jsonb,
+    error text
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- `running`: jobs that have one of its places.
+CREATE VIEW maps AS
+SELECT m.id, m.name,
+       CASE WHEN m.cancelled_at IS NOT NULL THEN 'cancelled'
+            WHEN m.paused_at IS NOT NULL THEN 'paused'
+            WHEN m.loaded_at IS NULL THEN 'loading'
+            WHEN m.rows = c.completed + c.failed + c.cancelled
+                 AND NOT EXISTS (SELECT FROM job_key k JOIN job j ON j.id = k.job_id
+                                  WHERE k.key > 'map:' || m.name || ':' AND k.key < 'map:' || m.name || ';')
+                 AND NOT EXISTS (SELECT FROM map_ended e WHERE starts_with(e.unique_key, 'map:' || m.name || ':')) THEN 'done'
+            ELSE 'running' END AS state,
+       m.rows, m.rows - c.completed - c.failed - c.cancelled AS open,
+       (SELECT count(*) FROM exclusive e WHERE e.key = 'map:' || m.name) AS running,
+       c.completed, c.failed, c.cancelled, m.max_running, m.rate, m.query, m.key, m.kind, m.template, m.queue, m.into_table, m.last_key,
+       m.created_at, m.created_by, m.loaded_at, m.paused_at, m.cancelled_at
+  FROM map m
+  JOIN map_count c ON c.map_id = m.id;
+
+GRANT SELECT ON map, map_count, map_done, map_ended, maps TO claimd_admin, claimd_reader;
+
+-- The templates of worker.commands, by their names.
+ALTER TABLE worker ADD COLUMN commands jsonb NOT NULL DEFAULT '{}';
+
+-- 0: its map is paused.
+ALTER TABLE key_limit DROP CONSTRAINT key_limit_range, ADD CONSTRAINT key_limit_range CHECK (max_running BETWEEN 0 AND 1000);
+
+-- 8: its batch, 16: those who wait for it, 8192: its map.
+DROP TRIGGER job_in_history ON job_history;
+CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 8216 <> 0) EXECUTE FUNCTION job_in_history();
+
+-- ---- down ----
+DROP TRIGGER job_in_history ON job_history;
+CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 24 <> 0) EXECUTE FUNCTION job_in_history();
+DELETE FROM key_limit WHERE max_running = 0;
+ALTER TABLE key_limit DROP CONSTRAINT key_limit_range, ADD CONSTRAINT key_limit_range CHECK (max_running BETWEEN 1 AND 1000);
+ALTER TABLE worker DROP COLUMN commands;
+DROP VIEW maps;
+DROP TABLE map_ended, map_done, map_count, map;

@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A map by its name, for those who load and follow it.
+-- params: text
+SELECT id, state, rows, open, running, completed, failed, cancelled, query, key, kind, template, queue, last_key, into_table,
+       loaded_at IS NOT NULL AS is_loaded
+  FROM claimd.maps
+ WHERE name = $1

@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Maps and what became of their rows, the newest first. Index: map_count_pkey.
+-- shows: name text, state text, rows number, open number, running number, completed number, failed number, cancelled number,
+-- shows: created_at time, kind text wide
+-- tables: maps
+SELECT name, state, rows, open, running, completed, failed, cancelled, {utc created_at} AS created_at, kind FROM claimd.maps
+ ORDER BY id DESC
