@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# test_first_python.sh SOURCE_DIR: the three commands with which docs/guide/python.md begins, in an empty Debian 12 container
+# with the packages of build/packages (first_python_inside.sh). Exit 77, loudly, without a Docker engine.
+set -eu
+source=$1
+container=claimdp-first-python
+skip() {
+    echo "SKIPPED: $*: the first Python job was NOT tried in an empty container"
+    exit 77
+}
+docker version >/dev/null 2>&1 || skip "no Docker engine answers"
+"$source/deploy/images/base" bookworm || skip "debian:bookworm-slim can't be had here"
+docker rm -f -v "$container" >/dev/null 2>&1 || true # of a run that was killed
+trap 'docker rm -f -v "$container" >/dev/null 2>&1 || true' EXIT HUP INT TERM
+
+# On volumes: a layered file system may take half a minute to copy a database.
+docker run --rm --name "$container" --init --shm-size=1g -v /srv -v /tmp -v "$source/build/packages:/packages:ro" \
+    -v "$source/docs/guide/python.md:/python.md:ro" -v "$source/tests/packaging/first_python_inside.sh:/inside.sh:ro" \
+    debian:bookworm-slim sh /inside.sh
