@@ -93,6 +93,8 @@ DROP TRIGGER job_in_history ON job_history;
 CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 8216 <> 0) EXECUTE FUNCTION job_in_history();
 
 -- ---- down ----
+-- Nobody makes them due any more.
+UPDATE job SET scheduled_at = clock_timestamp() WHERE flags & 8192 <> 0 AND state = 'available' AND scheduled_at = job_waits();
 DROP TRIGGER job_in_history ON job_history;
 CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 24 <> 0) EXECUTE FUNCTION job_in_history();
 DELETE FROM key_limit WHERE max_running = 0;
