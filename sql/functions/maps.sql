@@ -94,8 +94,8 @@ BEGIN
     last_key := m.last_key;
 END $$;
 
--- Returns the states that map_done has for these keys, in their order; NULL for a key without an entry. Returns an empty array if the map has no
--- entries at all.
+-- Returns the states that map_done has for these keys, in their order; NULL for a key without an entry. The array is empty if the map has
+-- no entries at all.
 CREATE OR REPLACE FUNCTION states_of_rows(map bigint, keys text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
