@@ -166,7 +166,7 @@ static enum claimd_outcome step(const struct claimd_context *job, char *verb, ch
     } else if (strcmp(verb, "kill") == 0) {
         (void)kill(getpid(), signal_named(rest));
     } else if (strcmp(verb, "exit") == 0) {
-        exit((int)strtol(rest, NULL, 10)); /* NOLINT(concurrency-mt-unsafe): as a library might */
+        exit((int)strtol(rest, NULL, 10)); /* NOLINT(concurrency-mt-unsafe): a library may do so */
     } else if (strcmp(verb, "leave") == 0) {
         leave(rest);
     } else if (strcmp(verb, "wait") == 0) {
