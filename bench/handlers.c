@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workload handlers: the same drain by a plugin, by a Python program that serves, and by a command
- * that runs once for each job, in turns; how much later a Python handler starts; then Python
- * handlers beside Celery and RQ. */
+ * Workload handlers. Each round drains the same jobs with a plugin, with a Python program that
+ * serves, and with a command that runs once for each job, and measures how much later a Python
+ * handler starts. Python handlers are then compared with Celery and RQ. */
 #include "bench/handlers.h"
 
 #include "base/clock.h"
@@ -18,8 +18,8 @@
 #define ROUNDS_MAX 20
 #define SLEEP_MS 10
 #define WARM_MS 100
-#define WARM_JOBS 4   /* for each slot: all start their program */
-#define ONCE_SHARE 10 /* so many times fewer jobs: each starts a process */
+#define WARM_JOBS 4   /* for each slot, so that every slot starts its program */
+#define ONCE_SHARE 10 /* divides the number of jobs, since each starts a process */
 
 enum drained { PLUGIN, PYTHON, PLUGIN_SLEEPS, PYTHON_SLEEPS, ONCE, DRAINS };
 
@@ -35,10 +35,10 @@ static const struct {
     [ONCE] = {"once, " HANDLERS_ONCE, "once_true", 0},
 };
 
-/* Of a round. */
+/* The results of a round. */
 struct round {
     struct drain_speed speed[DRAINS];
-    double start_p50_ms[2]; /* of the plugin, and of Python */
+    double start_p50_ms[2]; /* plugin, Python */
     double floor_python_us;
     double floor_once_per_s;
     double floor_once_us;
@@ -195,7 +195,7 @@ static enum status measure_round(struct cluster *c, const struct bench_options *
     return measure_starts(c, options, ret, err);
 }
 
-/* ---- what came out ---- */
+/* ---- the report ---- */
 
 typedef double value_fn(const struct round *r);
 

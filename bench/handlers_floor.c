@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What programs as handlers can't be better than: the same program without a runner, and processes
- * that do nothing but start others. */
+ * Floors for programs as handlers: the same program without a runner, and processes that do nothing
+ * but start others. */
 #include "base/clock.h"
 #include "bench/crew.h"
 #include "bench/handlers.h"
@@ -14,7 +14,7 @@
 
 /* ---- the program, fed from a file ---- */
 
-/* As a runner writes them. */
+/* Writes the lines of jobs as a runner does. */
 static enum status write_lines(const char *path, int64_t jobs, struct err *err)
 {
     FILE *file = fopen(path, "we");
@@ -73,7 +73,7 @@ static enum status cpu_of_program(const char *path, int64_t *ret_us, struct err 
     return STATUS_OK;
 }
 
-/* Less what it takes to start. */
+/* Subtracts the CPU of a run without jobs, which is that of starting. */
 enum status handlers_floor_python(const struct cluster *c, int64_t jobs, double *ret_us,
                                   struct err *err)
 {

@@ -8,9 +8,9 @@
  *     }                            // unlocks
  *
  * lock(), lock_for() and acquire() return a lock that is held, or throw redlock::error. try_lock(),
- * try_lock_for() and try_acquire() never throw: where the lock was not won, what they return is
- * false, and its result() and the report say why. Each function does what redlock.h says of the one
- * that it calls, and ms::max() waits as long as it takes. get() returns the C handle. */
+ * try_lock_for() and try_acquire() never throw: if the lock was not won, the returned object is
+ * false, and its result() and the report say why. For each function redlock.h documents the C
+ * function that it calls; ms::max() waits without a limit. get() returns the C handle. */
 #ifndef REDLOCK_HPP
 #define REDLOCK_HPP
 
@@ -51,9 +51,9 @@ class redlock::lock
     explicit lock(struct redlock_lock *handle, enum redlock_result result = REDLOCK_OK) noexcept
         : handle_(handle), result_(result) {}
 
-    /* It was won, it was not unlocked, and its lease has not ended. */
+    /* True if the lock was won, was not unlocked, and its lease has not ended. */
     explicit operator bool() const noexcept { return state() != REDLOCK_STATE_LOST; }
-    enum redlock_result result() const noexcept { return result_; } /* of taking it */
+    enum redlock_result result() const noexcept { return result_; } /* why it was (not) won */
     enum redlock_state state() const noexcept
     {
         return handle_ ? redlock_state(get()) : REDLOCK_STATE_LOST;
@@ -62,7 +62,7 @@ class redlock::lock
     uint64_t fence() const noexcept { return handle_ ? redlock_fence(get()) : 0; }
     enum redlock_result extend() noexcept { return handle_ ? redlock_extend(get()) : REDLOCK_LOST; }
     void unlock() noexcept { handle_.reset(); }
-    /* The same, and waits for the nodes' answers. */
+    /* As above, and waits for the nodes' answers. */
     enum redlock_result unlock(redlock_report &r) noexcept { return redlock_unlock(release(), &r); }
     void abandon() noexcept { redlock_abandon(release()); }
     struct redlock_lock *get() const noexcept { return handle_.get(); }
@@ -127,7 +127,7 @@ class redlock::client
     std::unique_ptr<redlock_client, ender<redlock_close>> handle_;
 };
 
-/* For requests: request.owner = owner.get(). */
+/* An owner for requests: request.owner = owner.get(). */
 class redlock::owner
 {
   public:

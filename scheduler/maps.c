@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps, each second: their next jobs become due, and rows that have ended are moved to where they
- * stay and counted, in rounds, until none is left. Each of them once, since one statement takes and
- * writes them; two leaders at once are harmless. */
+ * Works on maps each second: records and counts the rows that have ended, in rounds until none is
+ * left, and makes the next jobs due. One statement takes and writes each end, so none is counted
+ * twice, and two leaders at once are harmless. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "scheduler/services.h"
@@ -10,7 +10,7 @@
 #include "store/map_store.h"
 
 struct maps {
-    struct pg *pg; /* the scheduler's own */
+    struct pg *pg; /* the scheduler's own connection */
     struct complaint complaint;
     bool is_asking;
     bool is_stopped;
@@ -65,7 +65,8 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-/* The answer under way still comes, if only to say that the connection is gone. */
+/* A request in flight is still answered, with an error if the connection is lost: on_moved() then
+ * frees `m`. */
 static void on_stop(void *self)
 {
     struct maps *m = self;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What became of the rows of maps, and what is due of them next: move_map_ends() and feed_maps(),
- * for the leading scheduler. */
+ * The leading scheduler's statements for maps: move_map_ends() records the rows that have ended,
+ * feed_maps() makes the next jobs due. */
 #ifndef CLAIMD_STORE_MAP_STORE_H
 #define CLAIMD_STORE_MAP_STORE_H
 
@@ -9,9 +9,9 @@
 
 #define MAP_ENDS_PER_ROUND 2000
 
-/* The results are for the next. */
+/* Sends both. `done` gets results for map_store_moved(). */
 enum status map_store_move(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
-/* MAP_ENDS_PER_ROUND: there may be more. */
+/* Returns how many ends were moved; MAP_ENDS_PER_ROUND: there may be more. */
 int64_t map_store_moved(const struct pg_result *const *results);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimd-handler-test: runs a handler on given jobs without servers. A real claimd-runner runs it,
- * in a slot as the worker's; what became of each attempt is printed as one line of JSON. */
+ * in a slot like the worker's. The outcome of each attempt is printed as a line of JSON. */
 #include "base/build.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -52,7 +52,7 @@ struct turn {
     int64_t nonce;
     int64_t begun_us;
     int64_t stopped_us;
-    int64_t stop_after_us; /* −1 = at its first progress */
+    int64_t stop_after_us; /* since the start; −1 = at the first progress */
     int64_t grace_us;
     const char *stop; /* NULL = none */
     bool was_killed;
@@ -74,7 +74,7 @@ static struct {
     bool has_fields; /* --fields */
     bool is_running;
     bool is_failed;
-    char *saved; /* the checkpoint of a job that runs again; NULL = none */
+    char *saved; /* checkpoint for the next attempt of the same job; NULL = none */
     int64_t id;
     int64_t fence;
 } host;
@@ -108,7 +108,7 @@ static const char *text(const json_t *job, const char *name, const char *otherwi
     return value == NULL ? otherwise : value;
 }
 
-/* NULL where it isn't there. */
+/* Returns a member of the job as JSON text; NULL if there is none. Free it. */
 static char *dump(const json_t *job, const char *name)
 {
     const json_t *value = json_object_get(job, name);
@@ -177,7 +177,7 @@ static void begin(json_t *job)
     slot_flush(host.slot);
 }
 
-/* ---- what became of it ---- */
+/* ---- the outcome ---- */
 
 static const char *outcome(const struct turn *t, const struct slot_run *run)
 {
@@ -190,7 +190,7 @@ static const char *outcome(const struct turn *t, const struct slot_run *run)
     return t->was_killed ? "killed" : "crashed";
 }
 
-/* As it would be stored. */
+/* Adds a text as a worker would store it. */
 static void put_text(json_t *line, const char *name, const char *bytes, size_t len)
 {
     static char clean[3 * JOB_LOG_TAIL_MAX + 1];
@@ -200,7 +200,8 @@ static void put_text(json_t *line, const char *name, const char *bytes, size_t l
     }
 }
 
-/* Octet for octet, on one line: a newline outside of strings is a space to JSON. */
+/* Prints JSON unchanged but on one line: newlines, which stand only between tokens, become
+ * spaces. */
 static void print_json(const char *name, const char *bytes, size_t len)
 {
     json_error_t why;
@@ -258,7 +259,7 @@ static void print_field(const char *name, const char *bytes, size_t len)
     }
 }
 
-/* The same, for whoever reads no JSON. */
+/* Prints the outcome for --fields: for programs that have no JSON parser. */
 static void print_fields(json_t *line, const struct slot_run *run, const char *checkpoint,
                          size_t checkpoint_len)
 {
@@ -302,7 +303,7 @@ static int64_t attempts_left(const struct turn *t)
     return json_is_true(again) ? 1 : json_integer_value(again);
 }
 
-/* The same job once more. A snooze gives its attempt back. */
+/* Plans the next attempt of the same job, if it has one. A snooze is not counted as an attempt. */
 static void plan_again(struct turn *t, const char *ended, const char *checkpoint, size_t len)
 {
     json_t *again = attempts_left(t) > 0 ? json_copy(t->job) : NULL;
@@ -448,7 +449,7 @@ static bool copy_file(const char *from, const char *to)
     return in >= 0 && out >= 0 && bytes != NULL && n == 0;
 }
 
-/* The runner reads folders: a new one with this file alone. */
+/* Makes a folder with this file alone, since the runner loads all files of a folder. */
 static bool make_folders(const char *file)
 {
     char to[PATH_MAX];
@@ -515,7 +516,7 @@ static int run(const char *file)
         fail("slot", err.msg);
     }
     (void)uv_run(&host.loop, UV_RUN_DEFAULT);
-    proc_end_children(); /* what handlers have left */
+    proc_end_children(); /* processes that handlers left behind */
     remove_folders(file);
     return host.is_failed ? EXIT_FAILED : EXIT_DONE;
 }

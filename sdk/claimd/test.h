@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For tests of a handler without servers: a job is run by claimd-handler-test, which is installed
- * beside claimd-worker, in a real runner: so a crash, a kill and what is too long are as they are
- * in a worker, and cost only that attempt. Works with any test library; with libcheck:
+ * For tests of a handler without servers. claimd-handler-test, which is installed beside
+ * claimd-worker, runs a job in a real runner: crashes, kills and limits are as in a worker, and a
+ * crash ends only that attempt, not the test. Works with any test library; with libcheck:
  *
  *     START_TEST(counts)
  *     {
@@ -30,16 +30,17 @@ extern "C" {
 #endif
 
 #ifndef CLAIMD_HANDLER_TEST
-#define CLAIMD_HANDLER_TEST "claimd-handler-test" /* looked for in PATH */
+#define CLAIMD_HANDLER_TEST "claimd-handler-test" /* found by PATH */
 #endif
 
-#define CLAIMD_TEST_NONE 127 /* exit code of a child that could not become it */
+#define CLAIMD_TEST_NONE 127 /* exit code of a child that could not execute it */
 
-/* What is 0 or NULL is as it would be of a new job. Names are taken as they are, JSON as JSON. */
+/* Members that are 0 or NULL get the values of a new job. Strings that are not JSON are quoted but
+ * not escaped. */
 struct claimd_test_job {
     const char *kind;
     const char *args;       /* JSON; NULL = {} */
-    const char *checkpoint; /* JSON: what an earlier attempt has kept */
+    const char *checkpoint; /* JSON: saved by an earlier attempt */
     const char *queue;
     const char *tags;     /* JSON */
     const char *metadata; /* JSON */
@@ -47,26 +48,25 @@ struct claimd_test_job {
     int max_attempts;
     int crashes;
     long timeout_ms;    /* 0 = a minute */
-    const char *stop;   /* it should stop: "timeout", "cancel", "shutdown" or "lease" */
-    long stop_after_ms; /* after its begin; 0 = at its first progress */
+    const char *stop;   /* reason to stop it: "timeout", "cancel", "shutdown" or "lease" */
+    long stop_after_ms; /* after its start; 0 = at its first progress */
     long grace_ms;      /* from the stop to the kill; 0 = 2 s */
 };
 
-/* What became of the attempt. Texts are "" where there is none, and are there until
- * claimd_test_free(). */
+/* The outcome of the attempt. Absent texts are "". Texts are valid until claimd_test_free(). */
 struct claimd_test_run {
-    /* "done", "retry", "fail", "snooze" or "cancel" as the handler returned; "crashed"; "killed" as
-     * it did not stop; "not_started"; "not_run" where the file was refused or there is no
-     * claimd-handler-test: `error` or its own message says why. */
+    /* "done", "retry", "fail", "snooze" or "cancel": returned by the handler; "crashed"; "killed":
+     * it did not stop in time; "not_started"; "not_run": the file was refused or
+     * claimd-handler-test can't be run, and `error` or the program's message on stderr says why. */
     const char *outcome;
     const char *result;     /* JSON, as the handler wrote it */
     const char *error;      /* with "retry", "fail", "snooze", "cancel", "crashed" */
-    const char *log;        /* its end */
-    const char *checkpoint; /* JSON: what it has kept, for the next attempt */
+    const char *log;        /* the end of its log */
+    const char *checkpoint; /* JSON: saved for the next attempt */
     const char *text;       /* of its last progress */
     int progress;           /* −1 = none */
-    long delay_ms;          /* of a retry or snooze; −1 = its kind's backoff */
-    char *bytes;            /* where the texts are */
+    long delay_ms;          /* before a retry or after a snooze; −1 = its kind's backoff */
+    char *bytes;            /* memory of the texts */
 };
 
 static inline void claimd_test_free(struct claimd_test_run *run)
@@ -94,7 +94,7 @@ static inline size_t claimd_test_put_number(char *to, size_t size, size_t at, co
     return claimd_test_put(to, size, at, name, value == 0 ? NULL : text, "");
 }
 
-/* Returns the length. `to` NULL: only that. */
+/* Writes the job as JSON. Returns the length; with `to` NULL it does nothing else. */
 static inline size_t claimd_test_write_job(char *to, size_t size, const struct claimd_test_job *job)
 {
     size_t at = 1;
@@ -118,7 +118,7 @@ static inline size_t claimd_test_write_job(char *to, size_t size, const struct c
     return at + 1;
 }
 
-/* All that comes, and two NULs. NULL: no memory. */
+/* Reads to the end of `fd` and appends two NULs. NULL: out of memory. */
 static inline char *claimd_test_read(int fd)
 {
     size_t len = 0;
@@ -145,7 +145,8 @@ static inline char *claimd_test_read(int fd)
     return bytes;
 }
 
-/* What the program prints; NULL: it was not started. *ret is its wait status. */
+/* Runs claimd-handler-test and returns what it prints; NULL: it was not started. *ret is its wait
+ * status. */
 static inline char *claimd_test_ask(const char *file, const char *job, int *ret)
 {
     int ends[2];
@@ -188,7 +189,7 @@ static inline void claimd_test_take(struct claimd_test_run *run, const char *fie
     }
 }
 
-/* Runs one attempt of a job by the plugin `file`, or a handler file. Blocks until it has ended. */
+/* Runs one attempt of a job on `file`, a plugin or a handler file. Blocks until it has ended. */
 static inline struct claimd_test_run claimd_test(const char *file,
                                                  const struct claimd_test_job *job)
 {

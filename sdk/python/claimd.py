@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Union
 RESULT_MAX, TEXT_MAX, NUMBER_MAX = 65536, 8192, 2**53 - 1  # octets, characters
 Handler = Callable[["Job"], Any]
 _handlers: dict[str, tuple[Handler, bool]] = {}
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps() would make one each time
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps() would make an encoder each time
 
 
 class End(Exception):
@@ -108,11 +108,11 @@ class Job:
         return program.stop["stop"] if program.stop.get("n") == self._n else None
 
 
-class _Output:  # sys.stdout and sys.stderr of handlers: lines of the attempt's log
+class _Output:  # sys.stdout and sys.stderr of handlers: writes lines to the attempt's log
     def __init__(self, program: _Program) -> None:
         self.program, self.rest, self.lock = program, "", threading.Lock()
 
-    def __getattr__(self, name: str) -> Any:  # fileno() and the like: of the real one
+    def __getattr__(self, name: str) -> Any:  # passes fileno() and the like to the real stderr
         return getattr(sys.__stderr__, name)
 
     def write(self, text: str) -> int:
@@ -130,7 +130,7 @@ class _Program:
     def __init__(self, fd_in: int, fd_out: int) -> None:
         self.fd_in, self.fd_out, self.pid, self.thread = fd_in, fd_out, os.getpid(), threading.get_ident()
         self.lock, self.is_busy, self.may_stop, self.wants_stop = threading.RLock(), False, False, False
-        self.buffer, self.lines, self.stop = b"", collections.deque(), {}  # the last stop, of whichever run
+        self.buffer, self.lines, self.stop = b"", collections.deque(), {}  # stop: the last one received, of any run
         self.current: Optional[Job] = None
         self.loop, self.output = None, _Output(self)
 
@@ -157,13 +157,13 @@ class _Program:
     def send(self, text: str) -> None:
         data = text.encode("utf-8") + b"\n"
         with self:
-            while data and os.getpid() == self.pid:  # what a forked child says is not the job's
+            while data and os.getpid() == self.pid:  # a forked child must not write lines of the job
                 data = data[os.write(self.fd_out, data):]
 
     def read_some(self) -> bool:
         chunk = os.read(self.fd_in, 65536)
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
-        for line in map(json.loads, map(bytes.decode, lines)):  # of octets loads() would guess the encoding
+        for line in map(json.loads, map(bytes.decode, lines)):  # given octets, loads() would guess the encoding
             if "stop" in line:
                 self.stop = line
             elif "job" in line:
@@ -177,7 +177,7 @@ class _Program:
         try:
             return self.loop.run_until_complete(task)
         finally:
-            if not task.done():  # after a Stop: it must not go on in the next job
+            if not task.done():  # after a Stop: it must not continue during the next job
                 task.cancel()
                 self.loop.run_until_complete(asyncio.wait([task]))
 
@@ -205,7 +205,7 @@ class _Program:
             error = "%s: %s" % (type(e).__name__, e)
             this.log(traceback.format_exc())
         if os.getpid() != self.pid:
-            os._exit(1)  # a forked child came back from the handler, too
+            os._exit(1)  # a forked child also returned from the handler
         self.current = None
         self.send(last or json.dumps({"n": this._n, "end": how, "delay_ms": delay_ms, "error": error[:TEXT_MAX]}))
 

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Maps: a job for each row of a query. Its key is held by the unique key map:NAME:KEY while the job is open, and by map_done when it
--- has completed. All jobs of a map have the exclusive key map:NAME, whose places are the limit of the map.
+-- Maps: one job for each row of a query. A row has one open job at most, since its job has the unique key map:NAME:KEY; once it has
+-- completed, its entry in map_done prevents another. All jobs of a map have the exclusive key map:NAME, whose places limit how many of
+-- them run at a time.
 
--- Locks it.
+-- Returns the map of this name and locks its row. CL003 if there is none.
 CREATE OR REPLACE FUNCTION find_map(name text) RETURNS map
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -15,7 +16,7 @@ BEGIN
     RETURN found;
 END $$;
 
--- Its limits become those of its key; no place while it is paused.
+-- Applies the limits of a map to its exclusive key, which has no places while the map is paused.
 CREATE OR REPLACE FUNCTION apply_map_limits(m map) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -37,7 +38,7 @@ BEGIN
     RETURN CASE WHEN max_running NOT BETWEEN 1 AND 1000 THEN 'max_running: must be 1 to 1000' END;
 END $$;
 
--- Of a second call with the name: what it can't be called with.
+-- Compares a call of map_begin() with the existing map of that name. Returns why the call is refused, or NULL.
 CREATE OR REPLACE FUNCTION why_another_map(m map, query text, key text, kind text, template jsonb) RETURNS text
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
     SELECT CASE WHEN (m).query <> query THEN format('map %s has another query: %s', (m).name, (m).query)
@@ -46,8 +47,9 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
                 WHEN (m).template IS DISTINCT FROM template THEN format('map %s has another command: %s', (m).name, (m).template) END
 $$;
 
--- Makes it, or begins another pass over the query of one that has been loaded: rows that are open or have completed are skipped then.
--- `max_running`, `rate`: NULL: as it is, which is 1000 and any at first.
+-- Makes a map. If it exists and was loaded or cancelled, begins another pass over its query, which skips rows that are open or have
+-- completed; otherwise its loading continues after last_key. NULL for `max_running`, `rate` or `into_table` leaves it as it is; a new map
+-- has 1000, no rate and no table.
 CREATE OR REPLACE FUNCTION map_begin(name text, query text, key text, kind text, template jsonb, queue text, max_running integer, rate text,
                           into_table text, OUT id bigint, OUT is_new boolean, OUT last_key text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -62,7 +64,7 @@ BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    PERFORM require_program(24); -- an older one would not tell the map of jobs whose kind keeps none
+    PERFORM require_program(24); -- older programs don't record the end of a map's job whose kind keeps none
     INSERT INTO map (name, query, key, kind, template, queue, max_running, rate, into_table, created_by)
     VALUES (map_begin.name, map_begin.query, map_begin.key, map_begin.kind, map_begin.template, map_begin.queue,
             COALESCE(map_begin.max_running, 1000), map_begin.rate, map_begin.into_table, acting_role())
@@ -92,7 +94,8 @@ BEGIN
     last_key := m.last_key;
 END $$;
 
--- What became of rows before, in their order; NULL: nothing yet.
+-- Returns the states that map_done has for these keys, in their order; NULL for a key without an entry. The array is empty if the map has
+-- no entries at all.
 CREATE OR REPLACE FUNCTION states_of_rows(map bigint, keys text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 BEGIN
@@ -103,8 +106,9 @@ BEGIN
                    FROM unnest(keys) WITH ORDINALITY AS u(key, n) ORDER BY u.n);
 END $$;
 
--- Jobs of a map come as job_waits(), and are made due by and by, so that there are `wanted` of them: what is due and finds no place is
--- claimed and refused again and again, and stands before the jobs of others. Returns how many. Index: job_feed, job_exclusive.
+-- Makes jobs of a map due until `wanted` of them are, and returns how many it made due. Loading inserts the jobs with the time
+-- job_waits(), not due: a due job that finds no free place would be claimed and refused again and again, ahead of other jobs in its
+-- queue. Index: job_feed, job_exclusive.
 CREATE OR REPLACE FUNCTION feed_map(m map, wanted bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
@@ -128,8 +132,9 @@ BEGIN
     RETURN fed;
 END $$;
 
--- By the leading scheduler, each second: twice as many jobs as may run, and twice as many as have ended since the last time, are due. So
--- short ones are not kept waiting: it doubles until there is enough.
+-- Called by the leading scheduler each second. For each map it keeps due twice as many jobs as may run, plus twice as many as have ended
+-- since the last call. So a map of short jobs does not run dry: the number of due jobs doubles until they last for a second. Returns how
+-- many jobs were made due.
 CREATE OR REPLACE FUNCTION feed_maps() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -147,8 +152,8 @@ BEGIN
     RETURN fed;
 END $$;
 
--- The next rows of its query, as JSON objects, behind the key `behind`. Jobs are made of those that have none and have not completed, and
--- the last of the keys is kept, in one transaction. A row that no job can be made of has failed.
+-- Loads the next rows of a map's query, as JSON objects, which follow the key `behind`. Makes a job of each row that has no open job and
+-- has not completed, and stores the last key in the same transaction. A row of which no job can be made is recorded as failed.
 CREATE OR REPLACE FUNCTION map_load(map bigint, behind text, keys text[], rows text[], is_last boolean,
                          OUT made bigint, OUT skipped bigint, OUT failed bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
@@ -177,7 +182,8 @@ BEGIN
         PERFORM take_room(m.queue, cardinality(keys));
     END IF;
     states := states_of_rows(m.id, keys);
-    -- By sizes, since all rows are looked at: none is nearly as long as a number in it could make it.
+    -- Parses only rows longer than 64 KiB, since this runs for every row. Rows come from to_jsonb(), which has written out all digits of
+    -- numbers, so parsing makes none much longer.
     why := ARRAY(SELECT CASE WHEN u.state = 'completed' THEN NULL
                              WHEN octet_length(prefix || u.key) > 512 THEN format('key: at most %s octets', 512 - octet_length(prefix))
                              WHEN u.row NOT LIKE '{%' THEN format('the row has %s octets as JSON, at most 1048576', trim('"' FROM u.row))
@@ -185,7 +191,7 @@ BEGIN
                              THEN format('the row has %s octets as JSON, at most 1048576', octet_length(u.row)) END
                    FROM unnest(keys, rows, states) WITH ORDINALITY AS u(key, row, state, n) ORDER BY u.n);
     ids := ARRAY(SELECT nextval('job_id_seq') FROM unnest(keys));
-    -- The end of a job leaves its key behind where somebody has it locked.
+    -- The end of a job leaves its key behind if another transaction has locked it (job_ended()).
     DELETE FROM job_key k
      WHERE k.key = ANY (ARRAY(SELECT prefix || u.key FROM unnest(keys) AS u(key)))
        AND NOT EXISTS (SELECT FROM job j WHERE j.id = k.job_id);
@@ -219,14 +225,15 @@ BEGIN
     PERFORM feed_map(m, 2 * m.max_running);
 END $$;
 
--- By the leading scheduler: what has happened to rows is written to map_done, and counted there and nowhere else. Returns how many.
+-- Called by the leading scheduler. Moves at most `most` entries of map_ended to map_done and updates the counts in map_count, which
+-- nothing else does. Returns how many entries it took.
 CREATE OR REPLACE FUNCTION move_map_ends(most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_hashjoin = off SET enable_mergejoin = off
 SET jit = off AS $$
 DECLARE
     moved bigint;
 BEGIN
-    PERFORM FROM map_count c ORDER BY c.map_id FOR NO KEY UPDATE; -- of two leaders one waits
+    PERFORM FROM map_count c ORDER BY c.map_id FOR NO KEY UPDATE; -- makes one of two leaders wait for the other
     WITH ended AS MATERIALIZED (
         DELETE FROM map_ended
          WHERE ctid = ANY (ARRAY(SELECT e.ctid FROM map_ended e LIMIT most FOR UPDATE SKIP LOCKED))
@@ -237,7 +244,7 @@ BEGIN
                e.job_id, e.ended_at, e.attempts, e.state, e.result, e.error
           FROM ended e JOIN map m ON m.name = split_part(e.unique_key, ':', 2)
          ORDER BY m.id, e.unique_key, e.ended_at DESC
-    ), change AS MATERIALIZED ( -- what came before it may come after it
+    ), change AS MATERIALIZED ( -- entries may arrive out of order: the latest counts
         SELECT l.*, d.state AS old_state
           FROM last l LEFT JOIN map_done d ON d.map_id = l.map_id AND d.key = l.key
          WHERE (d.ended_at > l.ended_at) IS NOT TRUE
@@ -265,7 +272,7 @@ BEGIN
     RETURN moved;
 END $$;
 
--- NULL: as it is; a rate of 'none': any.
+-- Changes the limits of a map. NULL leaves one as it is; the rate 'none' removes the rate.
 CREATE OR REPLACE FUNCTION map_limit(name text, max_running integer, rate text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -281,7 +288,7 @@ BEGIN
     PERFORM apply_map_limits(m);
 END $$;
 
--- Nothing of it starts; what runs goes on, and so does loading.
+-- Pauses or resumes a map. While it is paused none of its jobs start; running jobs continue, and so does loading.
 CREATE OR REPLACE FUNCTION map_pause(name text, is_on boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -292,7 +299,7 @@ BEGIN
     PERFORM apply_map_limits(m);
 END $$;
 
--- The next open jobs of a map, behind that unique key.
+-- Returns the next open jobs of a map after the unique key `behind` (NULL: from the first), at most `most`.
 CREATE OR REPLACE FUNCTION map_jobs(name text, behind text, most integer) RETURNS TABLE (unique_key text, job_id bigint)
 LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
     SELECT k.key, k.job_id FROM job_key k
@@ -300,8 +307,8 @@ LANGUAGE sql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seq
      ORDER BY k.key LIMIT most
 $$;
 
--- It loads no more, and what is open of it is cancelled: the next of its jobs, behind that unique key. Returns the last one; NULL: that
--- was all.
+-- Cancels a map: nothing more of it is loaded, and the next 1000 of its open jobs after the unique key `behind` are cancelled. Returns the
+-- last unique key, with which the caller continues; NULL: no open jobs were left.
 CREATE OR REPLACE FUNCTION map_cancel(name text, behind text, OUT last_key text, OUT jobs bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -316,12 +323,13 @@ BEGIN
             PERFORM cancel(member.job_id);
             jobs := jobs + 1;
         EXCEPTION WHEN SQLSTATE 'CL003' THEN
-            NULL; -- it has just ended
+            NULL; -- the job has just ended
         END;
     END LOOP;
 END $$;
 
--- The next failed rows, behind that key, run again, as they were read. `left_out`: those whose job can't be retried any more.
+-- Retries the jobs of the next 1000 failed or cancelled rows after the key `behind`, with the args that were read at loading. Returns the
+-- last key; NULL: no such rows were left. `left_out` counts the rows without a job that can be retried.
 CREATE OR REPLACE FUNCTION map_retry(name text, behind text, OUT last_key text, OUT jobs bigint, OUT left_out bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -345,7 +353,8 @@ BEGIN
     UPDATE map o SET cancelled_at = NULL WHERE o.id = m.id AND jobs > 0;
 END $$;
 
--- Forgets a map without open jobs: the next of its rows, then the map itself. Returns how many rows; 0: it is gone.
+-- Drops a map that has no open jobs, in steps: each call deletes at most `most` entries of map_done and returns how many. The call that
+-- finds none deletes the map itself and returns 0.
 CREATE OR REPLACE FUNCTION map_drop(name text, most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 DECLARE
@@ -355,7 +364,7 @@ BEGIN
     IF EXISTS (SELECT FROM map_jobs(name, NULL, 1000) AS k JOIN job j ON j.id = k.job_id) THEN
         RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('map %s has open jobs: cancel it first', name);
     END IF;
-    UPDATE map o SET cancelled_at = clock_timestamp() WHERE o.id = m.id AND o.cancelled_at IS NULL; -- it loads no more
+    UPDATE map o SET cancelled_at = clock_timestamp() WHERE o.id = m.id AND o.cancelled_at IS NULL; -- stops loading
     DELETE FROM map_done WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM map_done d WHERE d.map_id = m.id LIMIT most));
     GET DIAGNOSTICS gone = ROW_COUNT;
     IF gone = 0 THEN

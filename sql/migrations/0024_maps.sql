@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Maps: a job for each row of a query, each row completed once. The guide: docs/guide/map.md.
+-- Maps: one job for each row of a query, so that each row completes once. Guide: docs/guide/map.md.
 
 CREATE TABLE map (
     id bigint GENERATED ALWAYS AS IDENTITY,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    loaded_at timestamptz, -- all rows have been read; NULL: up to last_key
+    loaded_at timestamptz, -- when the last row was loaded; NULL: rows up to last_key are
     paused_at timestamptz,
     cancelled_at timestamptz,
-    rows bigint NOT NULL DEFAULT 0, -- that were loaded, each key once
+    rows bigint NOT NULL DEFAULT 0, -- rows loaded so far; a key that is loaded again counts once
     max_running integer NOT NULL,
     name text COLLATE "C" NOT NULL,
     query text NOT NULL,
-    key text COLLATE "C" NOT NULL, -- the column of the query
+    key text COLLATE "C" NOT NULL, -- the column of the query that identifies a row
     kind text COLLATE "C" NOT NULL,
-    template jsonb, -- of worker.commands; NULL: another kind
+    template jsonb, -- the command of worker.commands; NULL: `kind` is no command (--kind)
     queue text COLLATE "C" NOT NULL,
-    rate text, -- "100/s"; NULL: any
-    into_table text, -- where `claimctl map attach` puts the results
+    rate text, -- such as "100/s"; NULL: no limit
+    into_table text, -- where `claimctl map attach` puts the results; NULL: nowhere
     last_key text,
     created_by text COLLATE "C" NOT NULL,
     CONSTRAINT map_pkey PRIMARY KEY (id),
@@ -24,21 +24,21 @@ CREATE TABLE map (
     CONSTRAINT map_name_form CHECK (name ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' AND octet_length(name) <= 64)
 );
 
--- Of map_done. Apart from `map`, whose row a loader keeps locked.
+-- How many rows of a map are in map_done, by state. A table of its own, since map_load() keeps the row in `map` locked.
 CREATE TABLE map_count (
     map_id bigint NOT NULL,
     completed bigint NOT NULL DEFAULT 0,
     failed bigint NOT NULL DEFAULT 0,
     cancelled bigint NOT NULL DEFAULT 0,
-    ended_before bigint NOT NULL DEFAULT 0, -- all of them, when the leader last made jobs due
+    ended_before bigint NOT NULL DEFAULT 0, -- the sum of these three when the leader last made jobs due
     CONSTRAINT map_count_pkey PRIMARY KEY (map_id),
     CONSTRAINT map_count_map FOREIGN KEY (map_id) REFERENCES map ON DELETE CASCADE
 ) WITH (fillfactor = 50);
 
--- How its rows ended; outlives their jobs in the history. The leading scheduler alone writes it.
+-- How each row of a map ended. Entries outlive the jobs in the history. Only the leading scheduler adds and changes them.
 CREATE TABLE map_done (
     map_id bigint NOT NULL,
-    job_id bigint, -- NULL: none could be made
+    job_id bigint, -- NULL: no job could be made of the row
     ended_at timestamptz NOT NULL,
     attempts integer NOT NULL,
     key text COLLATE "C" NOT NULL,
@@ -51,18 +51,18 @@ CREATE TABLE map_done (
 
 CREATE INDEX map_done_failed ON map_done (map_id, key) WHERE state <> 'completed';
 
--- What the leader has not yet written there.
+-- Ends of rows that the leader has not yet moved to map_done.
 CREATE TABLE map_ended (
     job_id bigint,
     ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     attempts integer NOT NULL DEFAULT 0,
     unique_key text COLLATE "C" NOT NULL, -- map:NAME:KEY
-    state text COLLATE "C", -- NULL: it is open again
+    state text COLLATE "C", -- NULL: the row has an open job again
     result jsonb,
     error text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- `running`: jobs that have one of its places.
+-- `running` counts the jobs that hold a place of the map's exclusive key.
 CREATE VIEW maps AS
 SELECT m.id, m.name,
        CASE WHEN m.cancelled_at IS NOT NULL THEN 'cancelled'
@@ -82,18 +82,18 @@ SELECT m.id, m.name,
 
 GRANT SELECT ON map, map_count, map_done, map_ended, maps TO claimd_admin, claimd_reader;
 
--- The templates of worker.commands, by their names.
+-- The worker's setting worker.commands: templates by name.
 ALTER TABLE worker ADD COLUMN commands jsonb NOT NULL DEFAULT '{}';
 
--- 0: its map is paused.
+-- Allows 0 places, for the key of a paused map.
 ALTER TABLE key_limit DROP CONSTRAINT key_limit_range, ADD CONSTRAINT key_limit_range CHECK (max_running BETWEEN 0 AND 1000);
 
--- 8: its batch, 16: those who wait for it, 8192: its map.
+-- Fires for jobs with one of the flags 8 (batch), 16 (other jobs wait for it) and 8192 (map).
 DROP TRIGGER job_in_history ON job_history;
 CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 8216 <> 0) EXECUTE FUNCTION job_in_history();
 
 -- ---- down ----
--- Nobody makes them due any more.
+-- Makes the waiting jobs of maps due, since nothing else will.
 UPDATE job SET scheduled_at = clock_timestamp() WHERE flags & 8192 <> 0 AND state = 'available' AND scheduled_at = job_waits();
 DROP TRIGGER job_in_history ON job_history;
 CREATE TRIGGER job_in_history AFTER INSERT ON job_history FOR EACH ROW WHEN (NEW.flags & 24 <> 0) EXECUTE FUNCTION job_in_history();

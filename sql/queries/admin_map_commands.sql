@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What live workers allow to map: command, template, host, and whether the worker serves the queue $1.
+-- The commands that live workers allow maps to run: name, template, host, and whether the worker serves the queue $1.
 -- params: text
 SELECT c.key AS name, c.value AS template, w.host, $1 = ANY (w.queues) AS is_here
   FROM claimd.worker w

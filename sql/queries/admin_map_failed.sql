@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A map, and the first hundred of its rows that did not complete, with the end of their last log. Index: map_done_failed.
+-- A map, and the first hundred of its rows that did not complete, with the end of the last attempt's log. Index: map_done_failed.
 -- params: name text
 -- shows: key text, job number, state text, attempts number, ended_at time, error text long, log text prose
 -- tables: record map = map_show, failed

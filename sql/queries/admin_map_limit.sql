@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How many jobs of a map may run at a time, and start in a time ("50/m"). NULL: stays.
+-- Limits how many jobs of a map may run at a time, and how many may start per unit of time ("50/m"). NULL leaves a limit as it is.
 -- params: name text, concurrency int4 1..1000, rate text rate or none
 -- shows: name text, concurrency number, rate text
 -- tables: record map

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Lets nothing of a map start, or goes on with it.
+-- Pauses a map, so that none of its jobs start, or resumes it.
 -- params: name text, paused bool
 -- shows: name text, paused bool
 -- tables: record map

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The next results of a map, behind the key $2, as JSON. Index: map_done_pkey.
+-- The next results of a map, after the key $2, as JSON. Index: map_done_pkey.
 -- params: text, text
 SELECT d.key, json_build_object('key', d.key, 'state', d.state, 'result', d.result, 'error', d.error, 'job', d.job_id, 'attempts',
                                 d.attempts, 'ended_at', {utc d.ended_at}) AS line

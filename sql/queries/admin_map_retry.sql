@@ -1,4 +1,4 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Runs the next failed rows of a map again, behind the key $2.
+-- Retries the next failed or cancelled rows of a map, after the key $2.
 -- params: text, text
 SELECT last_key, jobs, left_out FROM claimd.map_retry($1, $2)

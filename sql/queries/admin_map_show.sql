@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- One map: what it was made of, and what became of its rows.
+-- One map: its definition, and how many of its rows have ended.
 -- params: name text
 -- shows: name text, state text, rows number, open number, running number, completed number, failed number, cancelled number,
 -- shows: concurrency number, rate text, kind text, command json, queue text, query text, key text, last_key text, into_table text,

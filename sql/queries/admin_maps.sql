@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Maps and what became of their rows, the newest first. Index: map_count_pkey.
+-- All maps and how many of their rows have ended, newest first. Index: map_count_pkey.
 -- shows: name text, state text, rows number, open number, running number, completed number, failed number, cancelled number,
 -- shows: created_at time, kind text wide
 -- tables: maps

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
-/* Crashes of runners that the kit itself kills must not use up what an ordinary job has. */
+/* The kit kills runners itself: those crashes must not use up the attempts of an ordinary job. */
 #define MANY 1000
 
 static const struct program_kind {
@@ -23,7 +23,7 @@ static const struct program_kind {
 } kinds[] = {{"short", MANY, MANY, false, NULL},   {"long", MANY, MANY, false, NULL},
              {"big", MANY, MANY, false, NULL},     {"retry", MANY, MANY, false, NULL},
              {"crash", MANY, MANY, false, NULL},   {"fail", MANY, MANY, false, NULL},
-             {"poison", 3, 2, false, NULL}, /* the end of a process for one job is no crash */
+             {"poison", 3, 2, false, NULL}, /* in "once" mode its death is no crash */
              {"tired", 3, MANY, false, NULL},      {"once", 0, MANY, true, NULL},
              {"hang", MANY, MANY, false, "1500ms"}};
 

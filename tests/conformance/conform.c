@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define OUTCOME_NONE 0 /* the steps go on */
+#define OUTCOME_NONE 0 /* the next step is taken */
 
 static void wait_a_little(void)
 {
     (void)poll(NULL, 0, 10);
 }
 
-/* "\0ooo" stands for an octet. In place; returns the length. */
+/* Replaces each "\0ooo" by its octet, in place. Returns the length. */
 static size_t octets(char *text)
 {
     size_t len = 0;
@@ -35,7 +35,7 @@ static size_t octets(char *text)
     return len;
 }
 
-/* The first word of *text, which is cut off. */
+/* Cuts off the first word of *text and returns it. */
 static char *take_word(char **text)
 {
     char *word = *text;
@@ -65,7 +65,7 @@ static int signal_named(const char *name)
     return number;
 }
 
-/* ---- what ends the job ---- */
+/* ---- steps that end the job ---- */
 
 static enum claimd_outcome done_about(const struct claimd_context *job)
 {
@@ -120,7 +120,7 @@ static enum claimd_outcome end(const struct claimd_context *job, const char *ver
     return claimd_fail(job, "%s%s", strcmp(verb, "fail") == 0 ? "" : "no such step: ", rest);
 }
 
-/* ---- what it says before ---- */
+/* ---- other steps ---- */
 
 static void refused_if(const struct claimd_context *job, int refused, const char *what)
 {
@@ -166,7 +166,7 @@ static enum claimd_outcome step(const struct claimd_context *job, char *verb, ch
     } else if (strcmp(verb, "kill") == 0) {
         (void)kill(getpid(), signal_named(rest));
     } else if (strcmp(verb, "exit") == 0) {
-        exit((int)strtol(rest, NULL, 10)); /* NOLINT(concurrency-mt-unsafe): as a library might */
+        exit((int)strtol(rest, NULL, 10)); /* NOLINT(concurrency-mt-unsafe): a library may do so */
     } else if (strcmp(verb, "leave") == 0) {
         leave(rest);
     } else if (strcmp(verb, "wait") == 0) {
@@ -179,7 +179,7 @@ static enum claimd_outcome step(const struct claimd_context *job, char *verb, ch
     return OUTCOME_NONE;
 }
 
-/* "2: log x": in the second attempt only. "50* log x": fifty times. */
+/* Takes one step. "2: log x" is for the second attempt only, "50* log x" is repeated 50 times. */
 static enum claimd_outcome take_step(const struct claimd_context *job, char *line)
 {
     char *rest = line;
@@ -217,7 +217,7 @@ static enum claimd_outcome conform(const struct claimd_context *job)
     return outcome == OUTCOME_NONE ? claimd_done(job, NULL) : outcome;
 }
 
-/* The other one is for test_programs_mixed: it is killed often, and runs again at once. */
+/* The second kind is for test_programs_mixed: its jobs are killed often, and run again at once. */
 CLAIMD_PLUGIN(.name = "conform", .version = "2",
               .kinds = {{.name = "conform", .handle = conform},
                         {.name = "mixed_plugin",

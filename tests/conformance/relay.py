@@ -11,7 +11,7 @@ import sys
 import termios
 import time
 
-HALF_WAIT_S = 1  # a program may read nothing while it works: then the rest follows anyway
+HALF_WAIT_S = 1  # a program may not read while it works: after this the rest is sent anyway
 
 
 def write(fd, data):

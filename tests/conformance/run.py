@@ -15,12 +15,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.realpath(sys.executable)
-SDK = next(path for path in (os.path.join(HERE, "..", "..", "sdk"), os.path.dirname(HERE))  # of a clone, and installed
+SDK = next(path for path in (os.path.join(HERE, "..", "..", "sdk"), os.path.dirname(HERE))  # in a clone, or installed
            if path == os.path.dirname(HERE) or os.path.isdir(path))
 MODES = {"plugin": ["plugin"], "serve": ["serve", "relay"], "once": ["once"]}
 CASE_KEYS = {"id", "do", "args", "args=", "job", "modes", "relay", "expect", "once"}
 EXIT_CODES = {"10": "done", "11": "retry", "12": "fail", "13": "snooze", "14": "cancel"}
-LEFT = "%d.%d" % (40000000 + os.getpid(), time.time_ns() % 1000000)  # seconds, as nobody else sleeps
+LEFT = "%d.%d" % (40000000 + os.getpid(), time.time_ns() % 1000000)  # seconds that no other process sleeps
 
 
 def load_cases():
@@ -154,7 +154,7 @@ def main():
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose ids begin with it; the run then fails")
     options = parser.parse_args()
     candidate = load_candidate(options.candidate, dict(each.split("=", 1) for each in options.set))
-    sys.setrecursionlimit(10000)  # some values are deep
+    sys.setrecursionlimit(10000)  # some values are deeply nested
     cases, failed = load_cases(), bool(options.only)
     for mode in MODES[candidate["mode"]]:
         mine = [case for case in cases if is_of(case, mode) and case["id"].startswith(options.only)]

@@ -59,7 +59,7 @@ def main():
             sys.exit("%s: exit code %d\n%s" % (mistake, done.returncode, said))
 
 
-sys.setrecursionlimit(10000)  # some values are deep
+sys.setrecursionlimit(10000)  # some values are deeply nested
 if "MISTAKE" in os.environ:
     host()
 else:

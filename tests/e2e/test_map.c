@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimctl map with real daemons: a command for each row, each row completed once, whatever is
- * killed meanwhile. */
+ * claimctl map with real daemons: a command runs for each row, and each row completes once even if
+ * processes are killed meanwhile. */
 #include "support/fleet.h"
 #include "support/suite.h"
 
@@ -12,7 +12,7 @@
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define WORDS_MAX 24
-#define RUN_US (3 * SOON_US) /* of CLAIMD_MAP_ROWS=200000, on a busy machine */
+#define RUN_US (3 * SOON_US) /* for CLAIMD_MAP_ROWS=200000 on a busy machine */
 #define ROWS_OF_CHAOS 20000
 
 static struct fleet fleet;
@@ -135,8 +135,8 @@ START_TEST(map_runs_the_command_of_each_row_and_puts_the_results_into_a_table)
             "before {path} in the command",
             "SELECT error FROM public.result WHERE key = 8");
     ck_assert_int_eq(map("show", "m", "--failed"), 0);
-    ck_assert_ptr_nonnull(strstr(buf_at(&out), "no 7")); /* of its log */
-    /* What has failed runs again, all others not. */
+    ck_assert_ptr_nonnull(strstr(buf_at(&out), "no 7")); /* from its log */
+    /* Only rows that have failed run again. */
     sql_run(fleet.sql, "UPDATE public.asset SET path = 'good' WHERE id IN (7, 8)");
     ck_assert_int_eq(map("--sql", ASSET, "--batch", "m", "--wait", "--", script, "{id}", "{path}"),
                      0);
@@ -144,11 +144,12 @@ START_TEST(map_runs_the_command_of_each_row_and_puts_the_results_into_a_table)
     ck_assert_int_eq(NUMBER("SELECT count(*) FROM claimd.job_history"), 202);
     ck_assert_int_eq(map("--sql", ASSET, "--batch", "m", "--wait", "--", script, "{id}", "{path}"),
                      0);
-    ck_assert_int_eq(NUMBER("SELECT count(*) FROM claimd.job_history"), 202); /* nothing is done */
+    ck_assert_int_eq(NUMBER("SELECT count(*) FROM claimd.job_history"),
+                     202); /* nothing ran again */
 }
 END_TEST
 
-/* The most runs of the map at one time, by the times of their beginnings and ends. */
+/* The largest number of the map's runs at one time, from the times of their starts and ends. */
 #define MOST_AT_A_TIME                                                                             \
     "SELECT max(n) FROM (SELECT sum(by) OVER (ORDER BY at, by) AS n FROM (SELECT attempted_at AS " \
     "at, 1 AS by FROM claimd.job_history UNION ALL SELECT finalized_at, -1 FROM "                  \
@@ -181,7 +182,7 @@ START_TEST(map_nothing_of_it_starts_while_it_is_paused)
     ck_assert_ptr_nonnull(strstr(buf_at(&out), "\"paused\": true"));
     ck_assert(WAIT_UNTIL(NUMBER("SELECT running FROM claimd.maps") == 0, SOON_US));
     int64_t started = NUMBER("SELECT count(*) FROM claimd.job_history");
-    int64_t id = fleet_enqueue(&fleet, "sleep", "{\"ms\": 500}", 1); /* others go on */
+    int64_t id = fleet_enqueue(&fleet, "sleep", "{\"ms\": 500}", 1); /* other jobs still run */
     fleet_wait_state(&fleet, id, "completed");
     ck_assert_int_eq(NUMBER("SELECT count(*) FROM claimd.job_history"), started + 1);
     ck_assert_int_eq(map("resume", "m"), 0);
@@ -214,7 +215,7 @@ START_TEST(map_ctrl_c_stops_behind_a_chunk_and_says_how_to_go_on)
 }
 END_TEST
 
-/* Loaders, workers, schedulers and PostgreSQL, each in the middle. */
+/* Kills a loader, workers, schedulers and PostgreSQL, each in the middle of its work. */
 START_TEST(map_each_row_is_completed_once_whatever_is_killed_meanwhile)
 {
     const char *const env[] = {commands, NULL};
@@ -236,7 +237,7 @@ START_TEST(map_each_row_is_completed_once_whatever_is_killed_meanwhile)
     fleet_start_scheduler(&fleet, 0);
     sql_run(fleet.sql, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> "
                        "pg_backend_pid() AND backend_type = 'client backend'");
-    (void)fleet_wait_end(&fleet, &pid); /* it lost its connection, or had ended */
+    (void)fleet_wait_end(&fleet, &pid); /* the loader lost its connection, or had ended */
     ck_assert_int_eq(map("attach", "m"), 0);
     (void)snprintf(done, sizeof done, "done %d %d %d", count, count, count);
     TEXT_IS(done,

@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define STEP 500000              /* jobs in one statement */
-#define STEP_US (600 * US_PER_S) /* of which */
+#define STEP 500000              /* jobs per statement */
+#define STEP_US (600 * US_PER_S) /* timeout of such a statement */
 #define START_US (120 * US_PER_S)
 #define WATCH_US (45 * US_PER_S) /* a full pass begins after 30 s */
 #define LOOK_US (US_PER_S / 10)
@@ -22,8 +22,9 @@ struct backlog {
     struct options kit;
     struct world world;
     int64_t fill_us;
-    int64_t first_ms;  /* from its lead to the first claim, which needs a hint; −1 = none yet */
-    int64_t rss_bytes; /* the most */
+    int64_t
+        first_ms; /* from becoming leader to the first claim, which needs a hint; −1 = none yet */
+    int64_t rss_bytes; /* the largest seen */
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -34,7 +35,7 @@ static void on_int(int number)
     is_interrupted = 1;
 }
 
-/* All kinds of lanes, in the order in which they came. */
+/* Inserts jobs of all kinds of lanes, mixed as they would arrive. */
 static enum status fill(struct backlog *b, int64_t jobs, struct err *err)
 {
     int64_t begin_us = clock_boot_us();
@@ -57,7 +58,7 @@ static enum status fill(struct backlog *b, int64_t jobs, struct err *err)
     return STATUS_OK;
 }
 
-/* Turns until the statement yields a number from 0 on. */
+/* Runs the world until the statement returns a number of at least 0. */
 static enum status wait_for(struct backlog *b, const char *what, const char *sql, int64_t *ret,
                             struct err *err)
 {
@@ -101,7 +102,7 @@ static enum status run_it(struct backlog *b, int64_t jobs, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    b->world.hosts[0].restart_us = WORLD_NEVER; /* the scheduler comes last */
+    b->world.hosts[0].restart_us = WORLD_NEVER; /* the scheduler is started last */
     st = fill(b, jobs, err);
     if (st != STATUS_OK) {
         return st;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A scheduler that comes to a large backlog: when the first of its jobs runs, and what the
- * scheduler has in memory meanwhile. */
+ * A scheduler that starts with a large backlog: how soon the first job runs, and how much memory
+ * the scheduler takes. */
 #ifndef CLAIMD_TESTS_SOAK_BACKLOG_H
 #define CLAIMD_TESTS_SOAK_BACKLOG_H
 
 #include "soak/options.h"
 
-/* Prints the last line; the exit code. */
+/* Prints the result as its last line. Returns the exit code. */
 int backlog_run(const struct soak_options *options);
 
 #endif

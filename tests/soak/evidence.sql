@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the checks look at, gathered once all is over: $LEDGER is the handlers' own record.
+-- The evidence for the checks, gathered after the run. $LEDGER is the handlers' own record.
 DROP TABLE IF EXISTS soak.ledger, soak.start, soak.job, soak.run, soak.extra;
 
 CREATE UNLOGGED TABLE soak.ledger (
@@ -9,7 +9,7 @@ CREATE UNLOGGED TABLE soak.ledger (
 );
 COPY soak.ledger FROM '$LEDGER' (FORMAT csv);
 
--- A start each, and when its handler was done or was last heard of.
+-- One row per start, with when its handler was done and when it last wrote a line.
 CREATE UNLOGGED TABLE soak.start AS
 SELECT job, fence, min(t_us) FILTER (WHERE event = 's') AS t_us, count(*) FILTER (WHERE event = 's') AS starts,
        min(t_us) FILTER (WHERE event = 'd') AS done_us, bool_or(event = 'x') AS is_fallen, max(t_us) AS last_us,
@@ -19,7 +19,7 @@ CREATE INDEX ON soak.ledger (job);
 CREATE INDEX ON soak.start (fence);
 CREATE INDEX ON soak.start (job, fence);
 
--- Every job that there is.
+-- All jobs.
 CREATE UNLOGGED TABLE soak.job AS
 SELECT j.id, j.state, j.kind, j.queue, j.priority, j.fence, j.attempt, j.crashes, j.generation, j.version, j.unique_key, j.exclusive_key, j.created_at, j.attempted_at,
        j.finalized_at, (j.result ->> 'fence')::bigint AS result_fence, (j.result ->> 'taken')::integer AS taken, m.n, p.name AS part, p.ends,
@@ -31,7 +31,8 @@ SELECT j.id, j.state, j.kind, j.queue, j.priority, j.fence, j.attempt, j.crashes
 CREATE INDEX ON soak.job (id);
 CREATE INDEX ON soak.job (n);
 
--- Every run that claimd has kept, by PostgreSQL's clock, which also decided about them. Runs that were handed back are in no table.
+-- All runs that claimd has recorded, with the times of PostgreSQL's clock, by which claimd decided. Runs that were handed back are not
+-- recorded.
 CREATE UNLOGGED TABLE soak.run AS
 SELECT j.id AS job, h.fence, h.worker_id, h.attempted_at AS began, h.finalized_at AS ended, 'completed' AS outcome
   FROM soak.job j JOIN claimd.job_history h ON h.id = j.id AND h.state = 'completed'

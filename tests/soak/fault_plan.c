@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 
-#define AGAIN_US (8 * US_PER_S) /* until a host that is back may be struck again */
+#define AGAIN_US (8 * US_PER_S) /* from a host's return until it may be struck again */
 #define SCHEDULER_EVERY 6
 #define NEW_EVERY 4
 #define REDIS_AWAY_US (1 * US_PER_S)
 #define PG_AWAY_US (US_PER_S / 2)
-#define RUNNERS 1000 /* more than anybody has */
+#define RUNNERS 1000 /* more than a worker has */
 
 void fault_plan_init(struct fault_plan *p, uint64_t seed, size_t workers, size_t schedulers)
 {
@@ -19,8 +19,8 @@ void fault_plan_init(struct fault_plan *p, uint64_t seed, size_t workers, size_t
     p->pg_at = 4 + rand_below(&p->rand, 3);
 }
 
-/* A host that nothing has been done to for a while; there are more of them than of faults at a
- * time. */
+/* Draws a host that has had no fault for AGAIN_US. There is one, since there are more hosts than
+ * faults at a time. */
 static size_t draw_host(struct fault_plan *p, int64_t at_us)
 {
     bool is_scheduler = rand_below(&p->rand, SCHEDULER_EVERY) == 0;

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #define HEAL_US (120 * US_PER_S)
-#define LEAST 8 /* faults, without those of runners */
+#define LEAST 8 /* faults, except those of runners */
 #define LOOK_US (100 * US_PER_MS)
-#define MOVED_US (30 * US_PER_S) /* a stopped worker that had no job goes on after this */
+#define MOVED_US (30 * US_PER_S) /* a stopped worker without a job is resumed after this */
 
 void faults_begin(struct faults *f, struct world *w, uint64_t seed, bool stops_until_moved)
 {
@@ -78,7 +78,7 @@ static void strike_host(struct faults *f, const struct fault *of)
     struct host *h = &f->world->hosts[of->target];
     pid_t pid = h->pid;
     if (pid <= 0) {
-        return; /* it has not come back yet */
+        return; /* not restarted yet */
     }
     (void)note(f, of, pid);
     if (of->kind == FAULT_STOP) {
@@ -115,7 +115,7 @@ static void end_stop(struct faults *f, struct fault_done *d)
     }
 }
 
-/* A job that the daemon lost while it was stopped runs under a newer fence. */
+/* True if a job that the daemon lost while it was stopped runs elsewhere, under a newer fence. */
 static bool has_moved(struct faults *f, struct fault_done *d)
 {
     int64_t jobs = 0;

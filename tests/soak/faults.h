@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a soak does to its world, by its plan. */
+ * Applies a soak's planned faults to its world. */
 #ifndef CLAIMD_TESTS_SOAK_FAULTS_H
 #define CLAIMD_TESTS_SOAK_FAULTS_H
 
 #include "soak/fault_plan.h"
 
-/* One that was done, by the wall clock. */
+/* A fault that was applied; times are of the wall clock. */
 struct fault_done {
     struct fault fault;
     int64_t at_us;
@@ -24,17 +24,17 @@ struct faults {
     struct fault_done *done;
     size_t count;
     size_t capacity;
-    int64_t stale_refused; /* what the workers have reported of it before their deaths */
+    int64_t stale_refused; /* sum of hosts_refusals(), read before each kill */
     bool stops_until_moved;
 };
 
 /* The schedulers come first among the world's hosts. `stops_until_moved`: struct soak_bug. */
 void faults_begin(struct faults *f, struct world *w, uint64_t seed, bool stops_until_moved);
 void faults_free(struct faults *f);
-void faults_tick(struct faults *f);          /* what is due */
-bool faults_had_all(const struct faults *f); /* each kind at least once */
-void faults_heal(struct faults *f);          /* all go on; returns when all run */
-/* Into soak.fault. */
+void faults_tick(struct faults *f);          /* applies and ends faults that are due */
+bool faults_had_all(const struct faults *f); /* true if each kind was applied */
+void faults_heal(struct faults *f);          /* ends all faults; returns when all run */
+/* Writes the faults to soak.fault. */
 enum status faults_store(const struct faults *f, struct session *s, struct err *err) MUST_USE;
 
 #endif

@@ -11,14 +11,15 @@
 #define METRICS_MAX ((size_t)1 << 20)
 #define SCRAPE_US (1 * US_PER_S)
 
-#define APART 2 /* workers, if there are more */
+#define APART 2 /* workers that serve only queues_apart, if there are more workers */
 
 static const char listen_at[] = "CLAIMD_WORKER_HTTP_LISTEN=";
-/* Workers of their own, with work of priority 0 at any time, whatever the backlog of the others. */
+/* Queues with workers of their own, which have work of priority 0 at all times, whatever the
+ * backlog of other queues. */
 static const char queues_apart[] = "CLAIMD_WORKER_QUEUES=soak_aged,soak_open";
 static const char aging[] = "CLAIMD_SCHEDULER_PRIORITY_AGING_MS=500";
 
-/* Of the hosts of the one world of this program. */
+/* Settings of each host. Static, since this program has one world. */
 static struct {
     char listen[64];
     char plugins[TEXT_MAX];

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the soak's daemons are given besides, and what its workers tell of themselves. */
+ * Additional settings of the soak's daemons, and what is read from the workers' metrics. */
 #ifndef CLAIMD_TESTS_SOAK_HOSTS_H
 #define CLAIMD_TESTS_SOAK_HOSTS_H
 
 #include "chaos/world.h"
 
-/* Before the first of them is started: plugins, which differ, and ports. */
+/* Sets plugins, which differ per host, and ports. Call before the first host is started. */
 void hosts_equip(struct world *w);
-/* Before it is started again: who knows whose the last one is by then. */
+/* Gives the host a new port. Call before it is restarted, since another process may have taken the
+ * old one. */
 void hosts_new_port(struct world *w, size_t host);
 
-/* How many late ends this worker's life has had refused; 0 of others and of one that is silent. */
+/* Returns how many late finishes of this worker process were refused; 0 if the host is no worker or
+ * does not answer. */
 int64_t hosts_refusals(const struct world *w, size_t host);
 
 #endif

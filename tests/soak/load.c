@@ -14,8 +14,8 @@
 #define ROUNDS 40
 #define THOUSAND 1000
 #define PRESSURE 80              /* jobs of priority 0 in the queue where priorities age */
-#define OPEN_MAX 100000          /* jobs, before the next round */
-#define LEAST_US (40 * US_PER_S) /* from the first round to the last: the faults want time */
+#define OPEN_MAX 100000          /* open jobs; with more, the next round waits */
+#define LEAST_US (40 * US_PER_S) /* from the first round to the last: the faults need time */
 #define STATEMENT_US (60 * US_PER_S)
 #define ACT_US (US_PER_S / 2)
 #define FILTER_US (5 * US_PER_S)
@@ -27,7 +27,7 @@ struct load {
     const struct world *world;
     struct session sql;
     int64_t jobs;
-    int64_t put; /* so many are there */
+    int64_t put; /* jobs inserted so far */
     int64_t put_us;
     int64_t act_us;
     int64_t filter_us;
@@ -47,7 +47,8 @@ int64_t load_round(int64_t jobs)
     return round < THOUSAND ? THOUSAND : round > ROUND_MAX ? ROUND_MAX : round;
 }
 
-/* The next round, or what of it is left to be done: it may have been committed unheard. */
+/* Inserts the next round. Counts the committed jobs first, since the answer to the last commit may
+ * have been lost. */
 static void put(struct load *l, int64_t now_us)
 {
     int64_t open = 0;
@@ -72,7 +73,7 @@ static void put(struct load *l, int64_t now_us)
     }
 }
 
-/* Those with the tag, queued or running, as an operator would do it. */
+/* Cancels the jobs with the tag, queued or running, by claimctl as an operator would. */
 static void cancel_by_filter(struct load *l)
 {
     static const char *const words[] = {"jobs",  "cancel",   "--queue", "soak_cancel",
@@ -80,7 +81,7 @@ static void cancel_by_filter(struct load *l)
     int code = -1;
     autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
     enum status st = world_claimctl(l->world, words, &out, &code, NULL);
-    (void)st; /* the server may be away: the next time */
+    (void)st; /* the server may be away: the next call tries again */
 }
 
 static void act(struct load *l)
@@ -107,13 +108,14 @@ static void tick(struct load *l)
     }
 }
 
-/* Of a process that does nothing else; 0 = the one with the rounds. */
+/* One step of a process that only adds jobs to one queue. `who` is 1 or more: process 0 makes the
+ * rounds. */
 static void stream(struct session *sql, int who)
 {
     enum status st = who == LOAD_PROCESSES - 1
                          ? session_do(sql, NULL, "SELECT soak.press(%d)", PRESSURE)
                          : session_do(sql, NULL, "SELECT soak.offer(%d)", who);
-    (void)st; /* the server may be away: the next time */
+    (void)st; /* the server may be away: the next call tries again */
 }
 
 static void load_main(struct world *w, int64_t jobs, int who)
@@ -121,7 +123,7 @@ static void load_main(struct world *w, int64_t jobs, int who)
     struct load l = {.world = w, .jobs = jobs};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, on_term);
-    (void)signal(SIGINT, SIG_IGN); /* the parent's business */
+    (void)signal(SIGINT, SIG_IGN); /* the parent handles it */
     session_init(&l.sql, w->conninfo, STATEMENT_US);
     while (!is_stopping) {
         if (who == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The load of a soak, processes of their own: one puts the jobs in, round by round, and edits and
- * cancels some of them; two offer jobs to a queue that refuses, one presses upon a queue whose
- * priorities age. They go on whatever happens to the server. */
+ * The processes that make the load of a soak: one inserts jobs in rounds, and edits and cancels
+ * some of them; two offer jobs to a queue with max_open; one keeps a queue busy whose priorities
+ * age. They continue after any failure of the server. */
 #ifndef CLAIMD_TESTS_SOAK_LOAD_H
 #define CLAIMD_TESTS_SOAK_LOAD_H
 
@@ -11,13 +11,13 @@
 #define LOAD_PROCESSES 4
 
 struct load_processes {
-    pid_t pids[LOAD_PROCESSES]; /* 0 = it does not run */
+    pid_t pids[LOAD_PROCESSES]; /* 0 = not running */
 };
 
 enum status load_start(struct world *w, int64_t jobs, struct load_processes *ret,
                        struct err *err) MUST_USE;
-/* Tells them to end, and waits; accepts a zeroed one. */
+/* Asks the processes to end and waits for them; accepts a zeroed struct. */
 void load_stop(struct load_processes *l);
-int64_t load_round(int64_t jobs); /* so many are put in at a time */
+int64_t load_round(int64_t jobs); /* returns the jobs of a round */
 
 #endif

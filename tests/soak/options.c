@@ -8,7 +8,7 @@
 
 #define JOBS_DEFAULT 1000000
 #define JOBS_MAX 100000000
-#define JOBS_STEP 1000 /* the mix is one of a thousand */
+#define JOBS_STEP 1000 /* the mix repeats every thousand jobs */
 
 #ifdef CLAIMD_SEEDED_BUGS
 #define HAS_BUGS true
@@ -16,7 +16,7 @@
 #define HAS_BUGS false
 #endif
 
-/* Much that takes longer than a worker's silence may last. */
+/* Makes many jobs run longer than a worker may be silent. */
 #define MUCH_LONG                                                                          \
     "UPDATE soak.part SET kind = 's_long', queue = 'soak_long', ms = '{1000,12000}' WHERE" \
     " name = 'rare'"
@@ -111,7 +111,7 @@ enum status soak_options_read(int argc, char *const *argv, struct soak_options *
         }
         if (strcmp(argv[i], "--programs") == 0) {
             o.has_programs = true;
-            i--; /* it has no value */
+            i--; /* this option has no value */
             continue;
         }
         if (i + 1 == argc) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the command line of claimd-soak says. */
+ * The command line of claimd-soak. */
 #ifndef CLAIMD_TESTS_SOAK_OPTIONS_H
 #define CLAIMD_TESTS_SOAK_OPTIONS_H
 
@@ -9,10 +9,10 @@
 
 #include <stdint.h>
 
-/* A mistake that the run must report. `number`: of base/bug.h; 0 = it is one of the database, which
- * every build can have. `sql`: makes it, or the mix that brings it out. `stops_until_moved`:
- * stopped workers go on as soon as a job of theirs runs elsewhere, and not after a time that was
- * drawn. */
+/* A deliberate bug that the run must report. `number`: in base/bug.h; 0 = it is in the database, so
+ * every build can have it. `sql`: makes the bug, or the mix of jobs that brings it out.
+ * `stops_until_moved`: stopped workers are resumed as soon as one of their jobs runs elsewhere, not
+ * after the planned time. */
 struct soak_bug {
     const char *name;
     int number;
@@ -22,10 +22,10 @@ struct soak_bug {
 
 struct soak_options {
     int64_t jobs;
-    int64_t backlog; /* 0 = none: no soak then */
+    int64_t backlog; /* jobs; 0 = a soak, not a backlog */
     uint64_t seed;
     const struct soak_bug *bug;   /* NULL = none */
-    char folder[SERVER_PATH_MAX]; /* of the run; "" = a new one below $TMPDIR */
+    char folder[SERVER_PATH_MAX]; /* for the run's files; "" = a new one below $TMPDIR */
     bool has_programs;            /* half of the jobs have handlers that are programs */
     bool is_help;
 };

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
-/* The soak's own kills must not use up what a job has. */
+/* The soak kills runners itself: that must not use up a job's attempts and crashes. */
 #define MANY 1000
 
 static json_t *kind_json(void)

@@ -16,12 +16,12 @@
 #define WORKERS 12
 #define SCHEDULERS 3
 #define SLOTS 4
-#define VERDICT_US (1800 * US_PER_S) /* of one statement */
+#define VERDICT_US (1800 * US_PER_S) /* timeout of one statement */
 #define SHOW_US (15 * US_PER_S)
 #define LOOK_US (1 * US_PER_S)
-#define FEW 50                     /* open jobs: the faults come to an end */
-#define STUCK_US (120 * US_PER_S)  /* without the end of a job */
-#define BUG_US (9 * 60 * US_PER_S) /* what it does must be seen by then */
+#define FEW 50                     /* open jobs, at which the faults may stop */
+#define STUCK_US (120 * US_PER_S)  /* without a change of the number of open jobs */
+#define BUG_US (9 * 60 * US_PER_S) /* a deliberate bug must have shown by then */
 
 struct soak {
     const struct soak_options *options;
@@ -30,16 +30,16 @@ struct soak {
     struct faults faults;
     struct load_processes load;
     int64_t begin_us;
-    int64_t put;  /* jobs that are in, */
-    int64_t open; /* and that have not ended; without the streams while these go on */
+    int64_t put;  /* jobs inserted */
+    int64_t open; /* jobs that have not ended; while the streams run, without theirs */
     bool is_draining;
     int64_t look_us;
     int64_t show_us;
-    int64_t moved_us; /* when the number of open jobs was last another one */
+    int64_t moved_us; /* when the number of open jobs last changed */
     int64_t took_us;
     struct verdict verdict;
-    int64_t served;      /* jobs that programs did which serve */
-    int64_t run_by_once; /* … or which were started for each */
+    int64_t served;      /* jobs completed by programs that serve */
+    int64_t run_by_once; /* jobs completed by programs started for each job */
 };
 
 static volatile sig_atomic_t is_interrupted;
@@ -108,7 +108,7 @@ static void look(struct soak *s)
     }
 }
 
-/* Nothing has ended for long: it never will. */
+/* True if nothing has changed for so long that it never will, or the run was interrupted. */
 static bool is_stuck(const struct soak *s)
 {
     return is_interrupted || clock_boot_us() - s->moved_us > STUCK_US ||
@@ -136,7 +136,7 @@ static enum status drain(struct soak *s, struct err *err)
     }
     load_stop(&s->load);
     s->is_draining = true;
-    s->open = -1; /* not looked at yet */
+    s->open = -1; /* not counted yet */
     while (!is_stuck(s) && s->open != 0) {
         world_turn(&s->world);
         look(s);
@@ -188,7 +188,7 @@ static enum status run_it(struct soak *s, struct err *err)
     return st == STATUS_OK ? judge(s, err) : st;
 }
 
-/* Where it has failed as it must, or was stopped, there is nothing to look for. */
+/* True if the files are kept: always with --folder, otherwise after an unexpected failure. */
 static bool is_kept(const struct soak *s, bool is_good)
 {
     return s->options->folder[0] != '\0' ||

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the soak puts in, what it does to it meanwhile, and what it keeps of that: docs/reliability.md.
+-- The jobs that the soak inserts, what it does to them meanwhile, and its records of both: docs/reliability.md.
 CREATE SCHEMA soak;
 
--- The mix: of 1,000 jobs those whose number n leaves a remainder of `low` to `high` are these. `ends`: as what, or NULL if that depends.
+-- The mix: a part has the jobs with n % 1000 from `low` to `high`. `ends`: the state in which they must end, NULL if that varies.
 CREATE TABLE soak.part (
     name text PRIMARY KEY,
     low integer NOT NULL,
@@ -39,36 +39,36 @@ INSERT INTO soak.part (name, low, high, how, kind, queue, does, until, ms, delay
     ('amended', 989, 989, 'insert', 's_flaky', 'soak_amend',  'retry',  3, '{200,400}',   0,     'completed'),
     ('unkept',  990, 999, 'insert', 's_gone',  'default',     'done',   0, '{0,20}',      0,     'gone');
 
-INSERT INTO claimd.kind (name) VALUES ('s_gone'); -- workers, which are to come, say the rest
+INSERT INTO claimd.kind (name) VALUES ('s_gone'); -- workers set its other columns later
 SELECT claimd.limit_queue('soak_five', 5), claimd.limit_queue('soak_long', 24), claimd.limit_rate('soak_rate', 100),
        claimd.limit_key('key0', 3), claimd.limit_open('soak_open', 10), claimd.retain_kind('s_gone', '0 days', 'completed');
 
--- What was put in, and what was done to it.
+-- Records of what was inserted and done.
 CREATE TABLE soak.round (first bigint PRIMARY KEY, jobs bigint NOT NULL);
-CREATE TABLE soak.refused (n bigint PRIMARY KEY, holder bigint NOT NULL); -- somebody had its unique key
+CREATE TABLE soak.refused (n bigint PRIMARY KEY, holder bigint NOT NULL); -- another job held its unique key
 CREATE TABLE soak.batch (batch_id bigint PRIMARY KEY, n bigint NOT NULL);
 CREATE TABLE soak.after (n bigint PRIMARY KEY, job_id bigint NOT NULL, after_id bigint NOT NULL);
-CREATE TABLE soak.stock AS SELECT 0 AS quantity; -- put into inventory.stock
+CREATE TABLE soak.stock AS SELECT 0 AS quantity; -- sum of what was added to inventory.stock
 INSERT INTO inventory.stock VALUES ('cup', 0);
 CREATE TABLE soak.act (at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL, job_id bigint NOT NULL, answer text NOT NULL);
-CREATE TABLE soak.amend (job_id bigint NOT NULL, fence bigint NOT NULL, v integer NOT NULL); -- its runs under later fences have this
+CREATE TABLE soak.amend (job_id bigint NOT NULL, fence bigint NOT NULL, v integer NOT NULL); -- runs under later fences have this version
 CREATE TABLE soak.offer (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, who integer NOT NULL, job_id bigint, refused integer NOT NULL DEFAULT 0);
 CREATE TABLE soak.crowd (at timestamptz NOT NULL DEFAULT clock_timestamp(), open bigint NOT NULL); -- jobs of soak_open that were open then
 CREATE TABLE soak.ticked (schedule text PRIMARY KEY, step interval NOT NULL, first_at timestamptz NOT NULL, last_at timestamptz,
-                          paused_at timestamptz); -- a tick each `step` from first_at on, and before last_at
+                          paused_at timestamptz); -- ticks are due every `step` from first_at until before last_at
 
 CREATE FUNCTION soak.spread(n bigint, most integer) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
     SELECT ((hashint8(n)::bigint & 2147483647) % (most + 1))::integer
 $$;
 
--- The kind of a job, or of a handler that does the same (programs.sql).
+-- Returns the kind of a job, or that of a program which does the same (programs.sql).
 CREATE FUNCTION soak.by(kind text, n bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT kind $$;
 
 CREATE FUNCTION soak.args(n bigint, p soak.part) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
     SELECT jsonb_build_object('n', n, 'v', 1, 'do', p.does, 'until', p.until, 'ms', p.ms[1] + soak.spread(n, p.ms[2] - p.ms[1]))
 $$;
 
--- A job as enqueue_many() wants it.
+-- Returns a job in the form that enqueue_many() takes.
 CREATE FUNCTION soak.request(n bigint, p soak.part) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
     SELECT jsonb_build_object('kind', soak.by(p.kind, n), 'queue', p.queue, 'args', soak.args(n, p))
 $$;
@@ -109,7 +109,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Jobs first to first + jobs − 1, whole thousands, in one transaction: all are there, or the round is missing and none is.
+-- Inserts the jobs first to first + jobs − 1, whole thousands, in one transaction, together with the row of the round.
 CREATE FUNCTION soak.put(first bigint, jobs bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     p soak.part;
@@ -134,7 +134,7 @@ BEGIN
     PERFORM soak.put_unique(base, p) FROM generate_series(first, first + jobs - 1, 1000) AS base;
 END $$;
 
--- Orders for more than there is.
+-- Inserts orders for more than is in stock.
 CREATE FUNCTION soak.put_orders(base bigint, p soak.part) RETURNS void LANGUAGE sql AS $$
     INSERT INTO claimd.job (kind, args, metadata, backoff, max_attempts)
     SELECT p.kind, '{"sku": "cup", "quantity": 1}', jsonb_build_object('n', n), 'fixed:500ms', 1000
@@ -143,7 +143,7 @@ CREATE FUNCTION soak.put_orders(base bigint, p soak.part) RETURNS void LANGUAGE 
     UPDATE soak.stock SET quantity = quantity + 3;
 $$;
 
--- Half of the jobs for it are edited while they are queued: the next version of their args.
+-- Edits queued jobs of soak_edit with an even n: raises the version in their args.
 CREATE FUNCTION soak.edit_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     j record;
@@ -159,7 +159,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Edits some while they run, for their next attempt, or between two: the run that they had, or have, keeps its args.
+-- Edits some jobs for their next attempt, while they run or between two attempts: earlier and current runs keep their args.
 CREATE FUNCTION soak.amend_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     j record;
@@ -170,12 +170,12 @@ BEGIN
                FROM claimd.job o WHERE o.id = j.id;
             INSERT INTO soak.amend SELECT o.id, o.fence, o.version FROM claimd.job o WHERE o.id = j.id;
         EXCEPTION WHEN SQLSTATE 'CL003' OR lock_not_available THEN
-            NULL; -- it has ended, or somebody was faster
+            NULL; -- it has ended, or another edit came first
         END;
     END LOOP;
 END $$;
 
--- Cancels some of those that wait, and some of those that run.
+-- Cancels some queued and some running jobs.
 CREATE FUNCTION soak.cancel_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     j record;
@@ -192,7 +192,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Those that have failed for good are tried once more, as an operator would.
+-- Retries jobs that have failed for good once, as an operator would.
 CREATE FUNCTION soak.retry_some(most integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     j record;
@@ -205,7 +205,7 @@ BEGIN
 END $$;
 
 -- ---- a queue that refuses ----
--- One producer of several: as many as there is room for. Who is refused comes again with the same job.
+-- A step of one of several producers: offers jobs until one is refused, which it offers again the next time.
 CREATE FUNCTION soak.offer(who integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     mine bigint;
@@ -227,7 +227,7 @@ BEGIN
 END $$;
 
 -- ---- priorities that age ----
--- Work of priority 0 that never ends, n = -4, and a job of priority 9 in the same queue now and then, n = -5.
+-- Keeps the queue full of jobs of priority 0 (n = -4), and now and then adds one of priority 9 (n = -5).
 CREATE FUNCTION soak.press(most integer) RETURNS void LANGUAGE sql AS $$
     INSERT INTO claimd.job (kind, queue, args, priority)
     SELECT 's_plain', 'soak_aged', '{"n": -4, "ms": 200}', 0

@@ -20,7 +20,8 @@ static const struct world_plan plan = {
                 {.folder = "programs", .path = SOAK_SOURCE_DIR "/programs/handlers.py"},
                 {.folder = "programs", .path = SOAK_SDK}}};
 
-/* Handlers have both variables from us: where the ledger is written, how the example connects. */
+/* Sets two variables that handlers inherit: where the ledger is written, and how the example
+ * connects. */
 static enum status set_variables(const struct world *w, struct err *err)
 {
     char folder[SERVER_PATH_MAX + 64];

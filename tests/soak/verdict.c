@@ -9,7 +9,7 @@
 #define NAME_SIZE 300
 #define CHECK_MAX ((size_t)64 << 10)
 
-/* Runs that were lost, and what had happened to their workers before. */
+/* Runs that were lost, each with the last fault of its worker before that. */
 #define STRUCK                                                                         \
     "soak.run r JOIN claimd.worker w USING (worker_id) CROSS JOIN LATERAL (SELECT g.*" \
     " FROM soak.fault g WHERE g.pid = w.pid AND g.at < r.ended ORDER BY g.at DESC"     \
@@ -26,7 +26,7 @@ static int64_t print_rows(const char *name, const PGresult *r)
     return PQntuples(r);
 }
 
-/* How many rows a check has; printed where `name` is given. */
+/* Counts the rows of a check, and prints them if `name` is not NULL. */
 static enum status count_rows(struct session *s, const char *sql, const char *name, int64_t *ret,
                               struct err *err)
 {
@@ -39,7 +39,7 @@ static enum status count_rows(struct session *s, const char *sql, const char *na
     return st;
 }
 
-/* The check must find the lie. */
+/* Falsifies the evidence in a transaction, which is rolled back: the check must report it. */
 static enum status prove(struct session *s, const char *name, const char *sql, const char *lie,
                          struct verdict *v, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks for what must not be, once all is over: each of checks/ is one property, its rows are
- * violations. Each is also run on evidence with one lie in it, which it must find. */
+ * Checks the evidence of a finished soak. Each file of checks/ is one property; the rows that it
+ * returns are violations. Each check is also run on falsified evidence, which it must report. */
 #ifndef CLAIMD_TESTS_SOAK_VERDICT_H
 #define CLAIMD_TESTS_SOAK_VERDICT_H
 
@@ -11,9 +11,9 @@ struct verdict {
     int64_t violations;
     int64_t checks;
     int64_t rescued;
-    int64_t worst_rescue_ms; /* after its worker was struck */
+    int64_t worst_rescue_ms; /* after the fault of its worker */
     int64_t first_rescue_ms; /* after the claim, where only the lease's end could allow it */
-    int64_t repeated;        /* handlers that were done and had to be done again */
+    int64_t repeated;        /* jobs whose handler was done and which had to run again */
 };
 
 /* Prints the violations. `ledger`: the file that the handlers have written. */

@@ -3,10 +3,10 @@
 
 #include <ctype.h>
 
-#define WORD_MAX 131072 /* of Linux, with its NUL */
+#define WORD_MAX 131072 /* Linux's limit of an argument, with its NUL */
 #define AS_JSON ":json"
 
-/* The length of "{name}" or "{name:json}" at the text's begin; 0 = it is none. */
+/* Returns the length of the "{name}" or "{name:json}" that the text begins with; 0 = none. */
 static size_t braces(const char *text, size_t *ret_name)
 {
     size_t len = text[0] == '{' ? 1 : 0;

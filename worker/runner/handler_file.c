@@ -17,7 +17,7 @@
 #define OPEN_FILES_MIN 16
 #define OPEN_FILES_MAX 1048576
 #define CPU_SECONDS_MAX 31536000
-#define ATTEMPTS 3 /* of a command for a row, unless operators say something else */
+#define ATTEMPTS 3 /* default of max_attempts for worker.commands */
 
 static const char *const FILE_KEYS[] = {"command",    "mode",          "kinds",       "env",
                                         "cwd",        "start_timeout", "memory",      "open_files",
@@ -358,7 +358,7 @@ static enum status check_writable(const char *path, struct err *err)
     return STATUS_OK;
 }
 
-/* Args can't be filled into the program's own path. */
+/* Refuses args in the path of the program itself. */
 static enum status check_braces(const struct handler_file *h, struct err *err)
 {
     enum command_piece piece = COMMAND_OCTET;
@@ -389,8 +389,8 @@ enum status handler_file_check_command(const struct handler_file *h, struct err 
 
 /* ---- the file ---- */
 
-/* Hashes the text and the identity of the files that it names: a replaced file makes another
- * version. */
+/* Sets a hash of the text and of the identity of the files that it names, so that a replaced
+ * program changes the version too. */
 static void set_version(struct handler_file *h, const char *text, size_t len)
 {
     uint32_t of_text = hash_bytes(text, len);
@@ -458,7 +458,7 @@ static enum status check_keys(struct handler_file *h, struct err *err)
     const char *key = NULL;
     json_t *value = NULL;
     const json_t *schema = json_object_get(h->root, "$schema");
-    const char *name = NULL; /* not used: it is for editors */
+    const char *name = NULL; /* not used: for editors only */
     enum status st = STATUS_OK;
     if (schema != NULL) {
         st = note(h, handler_get_text(schema, "$schema", &name, err), err);
@@ -485,7 +485,7 @@ static enum status read_parts(struct handler_file *h, struct err *err)
         }
     }
     if (h->kinds[0].name == NULL || h->argv[0] == NULL) {
-        return STATUS_OK; /* the mistake was reported */
+        return STATUS_OK; /* note() has reported the mistake */
     }
     enum status st = plugin_kinds_accept(h->kinds, err);
     if (st != STATUS_OK) {

@@ -26,7 +26,7 @@ struct handler_mistakes {
     size_t count;
 };
 
-/* Texts are borrowed from `root`. */
+/* Strings that are pointers here belong to `root`. */
 struct handler_file {
     char file[RUNNER_FILE_SIZE];
     char name[JOB_NAME_MAX + 1]; /* name of the file without .json */
@@ -38,7 +38,7 @@ struct handler_file {
     const char *cwd;
     int64_t start_timeout_us;
     bool is_once;                        /* mode "once": a process for each job */
-    bool result_is_last_line;            /* once: the last line of stdout */
+    bool result_is_last_line;            /* once: the result is the last line of stdout */
     int64_t cpu_seconds;                 /* once: RLIMIT_CPU; 0 = no limit */
     enum claimd_outcome exit_codes[256]; /* once: by exit code */
     int64_t memory;                      /* RLIMIT_DATA in octets; 0 = no limit */
@@ -51,26 +51,27 @@ struct handler_file {
 /* True if a folder's entry of this name is a handler file. */
 bool handler_file_is_one(const char *file);
 
-/* INVALID: *err says what is wrong, where it is in the file, and what is allowed. With `mistakes`
- * (may be NULL), these get every mistake, *err stays empty, and *ret has the valid parts, as far as
- * the file can be read. Release *ret whatever the status. */
+/* Reads the file `fd`, whose name is `file`. INVALID: *err says what is wrong, where it is in the
+ * file, and what is allowed. With `mistakes` (may be NULL) every mistake is reported there instead,
+ * *err stays empty, and *ret has the valid parts as far as the file can be read. Release *ret
+ * whatever the status. */
 enum status handler_file_read(int fd, const char *file, const struct plugin_owners *owners,
                               struct handler_mistakes *mistakes, struct handler_file *ret,
                               struct err *err) MUST_USE;
 void handler_file_release(struct handler_file *h);
 
-/* The same of a command of worker.commands: an array of texts, run once for each job of the kind
- * command_NAME, whose result is the last line that it prints. */
+/* Makes the same of a command of worker.commands, an array of texts: it runs once for each job of
+ * the kind command_NAME, and the last line that it prints is the result. */
 enum status handler_file_of_command(const char *name, json_t *command, struct handler_file *ret,
                                     struct err *err) MUST_USE;
 
-/* Checks its names against the plugins and programs that were read before. INVALID: as
+/* Checks that no plugin or program read before has the file's name or one of its kinds. INVALID: as
  * plugin_names_check(); LIMIT: there are PLUGINS_MAX already. */
 enum status handler_file_check_names(const struct handler_file *h,
                                      const struct claimd_plugin *others, size_t count,
                                      struct err *err) MUST_USE;
 
-/* Checks whether its program can be started, as far as the files show. INVALID. */
+/* Checks, without starting it, whether the program can be started. INVALID: it can't. */
 enum status handler_file_check_command(const struct handler_file *h, struct err *err) MUST_USE;
 
 #endif

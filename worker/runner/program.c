@@ -12,13 +12,13 @@
 #define PROGRAMS_MAX 64
 #define LOAD_LOOK_MS 500
 
-/* Of this process, as its memory of which program has which kind. */
+/* The programs of this process, in which a kind is looked up. */
 static struct {
     struct program *list[PROGRAMS_MAX];
     size_t count;
 } programs;
 
-/* ---- which there are ---- */
+/* ---- the list of programs ---- */
 
 static char *variable(const char *name, const char *value)
 {
@@ -133,13 +133,13 @@ bool program_is(pid_t pid)
 void program_end(struct program *p)
 {
     program_process_end(&p->process);
-    process_state_end_children(program_is); /* what it has left behind */
+    process_state_end_children(program_is); /* processes that it left behind */
     buf_reset(&p->to);
     buf_reset(&p->said);
     p->n = 0;
 }
 
-/* UNAVAILABLE: it reads no more. A SIGPIPE is blocked while this is called, and taken here. */
+/* Call with SIGPIPE blocked: if writing raises one, it is consumed here. */
 enum status program_flush(struct program *p, struct err *err)
 {
     while (p->to.len > 0) {
@@ -189,7 +189,8 @@ enum status program_read(struct program *p, struct err *err)
     return STATUS_OK;
 }
 
-/* NOT_FOUND: there is no whole line. Consume *ret_size octets when done with it. */
+/* Parses the next line. Consume *ret_size octets when done with it. NOT_FOUND: no whole line has
+ * been read. */
 static enum status next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
                              struct err *err)
 {
@@ -252,7 +253,7 @@ static enum status take_hello(struct program *p, const struct program_line *line
     return STATUS_OK;
 }
 
-/* TIMEOUT where it isn't there at the deadline. */
+/* Waits for the hello and checks it. TIMEOUT: it did not arrive within start_timeout. */
 static enum status await_hello(struct program *p, struct runner_page *page, struct err *err)
 {
     int64_t deadline_us = clock_boot_us() + p->file.start_timeout_us;
@@ -275,7 +276,7 @@ static enum status await_hello(struct program *p, struct runner_page *page, stru
         struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
                                   {.fd = p->process.pidfd, .events = POLLIN}};
         (void)poll(polled, 2, LOAD_LOOK_MS);
-        atomic_fetch_add(&page->loaded, 1); /* the worker sees that we get on */
+        atomic_fetch_add(&page->loaded, 1); /* shows the worker that loading continues */
         st = program_read(p, err);
         if (st == STATUS_NOT_FOUND && polled[1].revents != 0) {
             st = program_check_alive(p, 0, err);
@@ -310,7 +311,7 @@ static enum status start(struct program *p, struct runner_page *page, struct err
     sigset_t before;
     program_block_signals(&before);
     st = program_line_put_hello(&p->to, err);
-    if (st == STATUS_OK && program_flush(p, NULL) != STATUS_NOMEM) { /* else its end tells */
+    if (st == STATUS_OK && program_flush(p, NULL) != STATUS_NOMEM) { /* await_hello() says why */
         st = await_hello(p, page, err);
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -322,7 +323,7 @@ static enum status start(struct program *p, struct runner_page *page, struct err
 
 /* ---- between jobs ---- */
 
-/* About a run that is over: dropped. */
+/* Drops a line about a run that is over. */
 enum status program_take_late(struct program *p, const struct program_line *line, struct err *err)
 {
     if (line->said == SAID_END) {
@@ -341,14 +342,15 @@ static enum status take_late(void *ctx, const struct program_line *line, struct 
     return program_take_late(ctx, line, err);
 }
 
-/* It costs nobody's attempt; the next job starts another. */
+/* Handles what a program says or does while it has no job. One that has died or broken the protocol
+ * is ended: no attempt is charged, and its next job starts another process. */
 static void look_between(struct program *p)
 {
     struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
                               {.fd = p->process.pidfd, .events = POLLIN}};
     struct err err = {0};
     if (poll(polled, ARRAY_COUNT(polled), 0) == 0) {
-        return; /* as a rule: one call before each job */
+        return; /* the usual case: costs one system call per job */
     }
     struct err end = {0};
     enum status st = program_read(p, &err);
@@ -381,9 +383,9 @@ void programs_wait(int fd)
             }
         }
         if (n == 1 || (poll(polled, n, -1) > 0 && polled[0].revents != 0)) {
-            return; /* without programs the caller may as well wait itself */
+            return; /* without programs there is nothing to watch: the caller waits itself */
         }
-        for (nfds_t i = 1; i < n; i += 2) { /* after a signal: what was seen before, or nothing */
+        for (nfds_t i = 1; i < n; i += 2) { /* none is set after EINTR */
             if (polled[i].revents != 0 || polled[i + 1].revents != 0) {
                 look_between(owner[i]);
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by program.c, which programs there are and their life between jobs, program_turn.c, one
- * job, and program_once.c, a process for one job. */
+ * Shared by program.c (the list of programs, and their life between jobs), program_turn.c (a job of
+ * a program that serves) and program_once.c (a process for one job). */
 #ifndef CLAIMD_WORKER_RUNNER_PROGRAM_INTERNAL_H
 #define CLAIMD_WORKER_RUNNER_PROGRAM_INTERNAL_H
 
@@ -13,7 +13,7 @@
 #include <signal.h>
 
 #define PROGRAM_READ_BYTES ((size_t)16 << 10)
-#define PROGRAM_END_WAIT_MS 200 /* between the end of its pipe and of the process */
+#define PROGRAM_END_WAIT_MS 200 /* from the end of its pipe to its exit */
 #define PROGRAM_ENV_TEXTS (RUNNER_ENV_MAX + HANDLER_ENV_MAX + 3)
 
 struct program {
@@ -27,13 +27,13 @@ struct program {
     char *env[PROGRAM_ENV_TEXTS];
 };
 
-/* One job. */
+/* The state of one job. */
 struct turn {
     struct program *program;
     const struct claimd_context *job;
     struct runner_page *page;
-    size_t size;   /* of the job's line … */
-    size_t unsent; /* … of which so much was not written when the program took no more */
+    size_t size;   /* octets of the job's line … */
+    size_t unsent; /* … and how many were unwritten when the program closed its pipe */
     bool was_sent;
     bool was_told_to_stop;
     bool was_signalled;
@@ -44,32 +44,33 @@ struct turn {
 /* ---- program.c ---- */
 struct program *program_find(const char *kind); /* NULL = none */
 
-/* SIGTERM, which is let in where a job is waited for, and SIGPIPE. */
+/* Blocks SIGTERM, which is delivered only while a job waits in ppoll(), and SIGPIPE. */
 void program_block_signals(sigset_t *ret_before);
 
-/* Writes as much as the pipe takes. UNAVAILABLE: the program reads no more. With SIGPIPE
- * blocked. */
+/* Writes as much of p->to as the pipe takes. Call with SIGPIPE blocked. UNAVAILABLE: the program
+ * has closed its end. */
 enum status program_flush(struct program *p, struct err *err) MUST_USE;
-/* NOT_FOUND: nothing is there now. UNAVAILABLE: it has closed its end. */
+/* Reads into p->said without blocking. NOT_FOUND: there is nothing to read. UNAVAILABLE: the
+ * program has closed its end. */
 enum status program_read(struct program *p, struct err *err) MUST_USE;
-/* INVALID: the line breaks the protocol. */
+/* Called with each line. INVALID: it breaks the protocol. */
 typedef enum status program_line_fn(void *ctx, const struct program_line *line, struct err *err);
-/* Takes all whole lines that were read, up to one that breaks the protocol. */
+/* Calls `take` with every whole line that was read, up to one that breaks the protocol. */
 enum status program_take_lines(struct program *p, program_line_fn *take, void *ctx,
                                struct err *err) MUST_USE;
-/* UNAVAILABLE: its process has ended, or does within `wait_ms`; err says how. */
+/* UNAVAILABLE: the process has ended, or ends within `wait_ms`; err says how. */
 enum status program_check_alive(const struct program *p, int wait_ms, struct err *err) MUST_USE;
-/* About a run that is over: dropped; INVALID where it breaks the protocol. */
+/* Drops a line about a run that is over. INVALID: the line breaks the protocol. */
 enum status program_take_late(struct program *p, const struct program_line *line,
                               struct err *err) MUST_USE;
 
-/* Kills its process and what that has left behind. */
+/* Kills its process and the processes that it left behind. */
 void program_end(struct program *p);
 
 /* ---- program_turn.c ---- */
-/* Octets of the run's log, as they are. */
+/* Appends octets to the run's log, unchanged. */
 void program_turn_log(const struct turn *t, const char *bytes, size_t len);
-/* What it says of the present run: log, progress, checkpoint or end. */
+/* Handles a line about the current run: log, progress, checkpoint or end. */
 void program_turn_take(struct turn *t, const struct program_line *line);
 enum claimd_outcome program_handle(const struct claimd_context *job);
 

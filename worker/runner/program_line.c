@@ -10,10 +10,10 @@
 #include <stdio.h>
 
 #define DEPTH_MAX 1000
-#define NUMBER_MAX 32                   /* characters of a number that is looked at */
-#define NUMBER_LIMIT 9007199254740991.0 /* 2⁵³ − 1: what every JSON library keeps exactly */
+#define NUMBER_MAX 32                   /* characters of a number that is parsed */
+#define NUMBER_LIMIT 9007199254740991.0 /* 2⁵³ − 1: exact in every JSON library */
 
-/* ---- JSON, as it was written ---- */
+/* ---- scanning JSON without changing it ---- */
 
 struct scan {
     const char *at;
@@ -163,7 +163,7 @@ static bool skip_value(struct scan *s, int depth)
     }
 }
 
-/* The next value, without the space around it. */
+/* Takes the next value, without the space around it. */
 static bool take_value(struct scan *s, struct json_span *ret)
 {
     skip_space(s);
@@ -201,7 +201,8 @@ static unsigned hex4(const char *at)
     return value;
 }
 
-/* Half a pair, and NUL, which PostgreSQL takes in no text, become U+FFFD. */
+/* Decodes \uXXXX. Half a surrogate pair becomes U+FFFD, and so does NUL, which PostgreSQL refuses
+ * in texts. */
 static unsigned take_code(const char **at, const char *end)
 {
     unsigned code = hex4(*at);
@@ -236,7 +237,7 @@ static char unescaped(char c)
     return found == NULL || c == '\0' ? c : to[found - from];
 }
 
-/* The next character of a checked string. Returns its length. */
+/* Takes the next character of a checked string, as UTF-8. Returns its length. */
 static size_t take_character(const char **at, const char *end, char ret[4])
 {
     if (**at != '\\') {
@@ -495,7 +496,7 @@ enum status program_line_put_hello(struct buf *out, struct err *err)
                       PROGRAM_PROTOCOL_VERSION);
 }
 
-/* A newline outside of strings is a space to JSON, and within them it can't be. */
+/* Replaces newlines by spaces: in JSON they stand only between tokens, never within strings. */
 static enum status put_json(struct buf *out, const char *name, const char *json, size_t len,
                             struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lines that the host and a handler program exchange (docs/handler-protocol.md). Pure: what a
- * program says is checked as if an enemy had written it. */
+ * The lines that the host and a handler program exchange (docs/handler-protocol.md). Pure. The
+ * program is not trusted: each of its lines is checked as if an attacker had written it. */
 #ifndef CLAIMD_WORKER_RUNNER_PROGRAM_LINE_H
 #define CLAIMD_WORKER_RUNNER_PROGRAM_LINE_H
 
@@ -20,11 +20,11 @@ enum program_said {
     SAID_LOG,
     SAID_PROGRESS,
     SAID_CHECKPOINT,
-    SAID_RESULT, /* of a program that runs once: what its end has as `result` */
+    SAID_RESULT, /* from a program that runs once: its result */
     SAID_END
 };
 
-/* JSON as it was written, borrowed from the line; len 0 = not said. */
+/* JSON as it was written, borrowed from the line; len 0 = absent. */
 struct json_span {
     const char *at;
     size_t len;
@@ -32,7 +32,7 @@ struct json_span {
 
 struct program_line {
     enum program_said said;
-    int64_t n;               /* of the run; 0 = not said */
+    int64_t n;               /* of the run; 0 = absent */
     int64_t number;          /* version of a hello, percent, or delay_ms of an end (−1: none) */
     struct json_span text;   /* a string: of a log, a progress, or the error of an end */
     struct json_span json;   /* a checkpoint or result */
@@ -41,18 +41,18 @@ struct program_line {
     enum claimd_outcome end; /* of an end */
 };
 
-/* A line without its newline. INVALID: no JSON object in UTF-8, or nothing that a program may say.
- * Members that aren't known are ignored. */
+/* Parses a line, given without its newline. INVALID: it is no JSON object in UTF-8, or no line of
+ * the protocol. Unknown members are ignored. */
 enum status program_line_parse(const char *line, size_t len, struct program_line *ret,
                                struct err *err) MUST_USE;
 
-/* The text of a JSON string as valid UTF-8 without NUL, cut to fit. Returns its length. */
+/* Writes the text of a JSON string as valid UTF-8 without NUL, cut to fit. Returns its length. */
 size_t json_text(struct json_span string, char *ret_text, size_t size);
 
-/* Does the array of a hello have it? */
+/* True if the hello's array of kinds has `kind`. */
 bool program_line_has_kind(const struct program_line *hello, const char *kind);
 
-/* What the host says: each appends one line, or fails with LIMIT or NOMEM. */
+/* Lines of the host: each function appends one line, or fails with LIMIT or NOMEM. */
 enum status program_line_put_hello(struct buf *out, struct err *err) MUST_USE;
 enum status program_line_put_job(struct buf *out, int64_t n, const struct claimd_context *job,
                                  int64_t now_us, struct err *err) MUST_USE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that runs once for each job (docs/guide/other-languages.md): args in its command line
- * and on stdin, the outcome by its exit code. Its end ends the attempt only, not the runner. */
+ * A program that runs once for each job (docs/guide/other-languages.md): it gets the args in its
+ * command line and on stdin, and its exit code gives the outcome. Its death ends only the attempt,
+ * not the runner. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "worker/runner/program_internal.h"
@@ -42,7 +43,8 @@ static int args_file(const struct claimd_context *job)
     return fd;
 }
 
-/* UNAVAILABLE: it can't be started. INVALID, LIMIT: the job's args don't fit its command. */
+/* Starts the process. UNAVAILABLE: it can't be started. INVALID, LIMIT: the job's args don't fit
+ * its command. */
 static enum status start(struct program *p, const struct claimd_context *job, int print_to,
                          struct err *err)
 {
@@ -81,10 +83,10 @@ static enum status start(struct program *p, const struct claimd_context *job, in
 
 struct once {
     struct turn turn;
-    int print[2]; /* its stdout where the last line is the result, else −1; we hold both ends */
-    struct buf line;   /* the last line that isn't empty, with what may follow it */
-    bool is_line_over; /* it has its end: what follows is another */
-    struct buf result; /* the last one that was said */
+    int print[2];      /* both ends of its stdout if the last line is the result, else −1 */
+    struct buf line;   /* the last line printed that isn't empty */
+    bool is_line_over; /* its newline was read: the next octet begins another line */
+    struct buf result; /* the last one that the program sent */
 };
 
 static enum status keep(struct buf *b, const char *bytes, size_t len, struct err *err)
@@ -119,7 +121,8 @@ static enum status take_line(void *ctx, const struct program_line *line, struct 
     return STATUS_OK;
 }
 
-/* More than a pipe holds, and no more at once. OK at its end, too: only the exit counts. */
+/* Reads what a full pipe holds, but not endlessly. The end of the pipe is no failure: only the exit
+ * of the process counts. */
 static enum status read_lines(struct once *o, struct err *err)
 {
     struct err end = {0};
@@ -133,7 +136,7 @@ static enum status read_lines(struct once *o, struct err *err)
     return st;
 }
 
-/* Kept as the log, and its last line, as far as it may be a result. */
+/* Appends output to the log and keeps its last line, up to the size of a result. */
 static void take_printed(struct once *o, const char *bytes, size_t len)
 {
     program_turn_log(&o->turn, bytes, len);
@@ -166,7 +169,7 @@ static void read_printed(struct once *o)
     }
 }
 
-/* JSON as it is, else as a JSON text. */
+/* Completes the job with the last line: as it is if it is JSON, otherwise as a JSON string. */
 static enum claimd_outcome done_with_line(const struct once *o)
 {
     const char *line = buf_at(&o->line);
@@ -191,7 +194,7 @@ static void tell_stop(struct once *o)
     }
 }
 
-/* Until the process has ended. */
+/* Serves the process until it has ended. */
 static enum status run(struct once *o, struct err *err)
 {
     struct program *p = o->turn.program;

@@ -10,10 +10,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define FD_FIRST 200 /* of ours */
+#define FD_FIRST 200 /* lowest descriptor of pipes that stay open between jobs */
 
-/* All that the child needs, and where it says what failed: until it executes the program, it runs
- * in our memory. */
+/* What the child needs, and where it reports what failed: after vfork() it runs in the memory of
+ * its parent until it executes the program. */
 struct start {
     const struct handler_file *file;
     char *const *argv;
@@ -34,8 +34,8 @@ static bool limit(int resource, int64_t value)
     return value == 0 || setrlimit((__rlimit_resource_t)resource, &both) == 0;
 }
 
-/* A program that runs once is told nothing by descriptor 3. What is given lies behind 4: these are
- * the runner's (protocol.h). */
+/* Puts the pipes in their places and closes all other descriptors. A program that runs once has no
+ * descriptor 3. The sources lie above 4, since up to 4 are the runner's own (protocol.h). */
 static bool arrange(const struct start *s)
 {
     bool is_told = s->in >= 0 ? dup2(s->in, PROGRAM_FD_IN) >= 0 : close(PROGRAM_FD_IN) == 0;
@@ -75,8 +75,8 @@ static _Noreturn void run_child(struct start *s)
     _exit(127);
 }
 
-/* The child has nothing of ours but memory, for the moments until it executes the program: no
- * signal may call a handler there. */
+/* Blocks all signals: until the child executes the program it shares our memory, so no signal
+ * handler may run in it. */
 static pid_t fork_child(struct start *s)
 {
     sigset_t all;
@@ -119,7 +119,7 @@ static bool set_nonblocking(int fd)
     return fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
-/* −1: there is no room. */
+/* Moves a descriptor to FD_FIRST or above. −1: there is no room. */
 static int raise_fd(int fd)
 {
     int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST);
@@ -127,7 +127,7 @@ static int raise_fd(int fd)
     return high;
 }
 
-/* Of what stays between jobs. */
+/* Moves the descriptors of a process that stays between jobs to high numbers. */
 static void make_lasting(struct program_process *p)
 {
     close_slot(&p->held);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One job of a program that serves: what it is told, and what it says meanwhile. */
+ * Runs one job on a program that serves: sends the job and a stop, and handles the lines that the
+ * program sends. */
 #include "base/clock.h"
 #include "base/parse.h"
 #include "worker/run_log.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 
-/* The worker finds why in the page, and the log and checkpoint of the run as they are. */
+/* Ends this process. The worker finds the reason in the page, beside the log and checkpoint. */
 static _Noreturn void end_runner(const struct turn *t, const struct err *why)
 {
     (void)utf8_clean(why->msg, strlen(why->msg), t->page->end_reason, sizeof t->page->end_reason);
@@ -41,7 +42,7 @@ static enum status tell_stop(struct turn *t, struct err *err)
     return program_line_put_stop(&p->to, p->n, stop_reason(t), err);
 }
 
-/* Once the stop is in its pipe: it looks there for the reason. */
+/* Waits until the stop is in the pipe, where the signal's handler looks for the reason. */
 static void send_sigterm(struct turn *t)
 {
     struct program *p = t->program;
@@ -90,7 +91,7 @@ static void take_end(struct turn *t, const struct program_line *line)
     t->is_over = true;
     t->outcome = line->end;
     if (line->end == CLAIMD_DONE) {
-        (void)HOST.set_result(job, line->json.at, line->json.len); /* where too long, it says so */
+        (void)HOST.set_result(job, line->json.at, line->json.len); /* logs one that is too long */
         return;
     }
     (void)json_text(line->text, error, sizeof error);
@@ -135,7 +136,7 @@ static enum status take_line(void *ctx, const struct program_line *line, struct 
     return STATUS_OK;
 }
 
-/* A program that has its job may close the pipe, which would only bring it a stop. */
+/* Once a program has its job it may close the pipe: only a stop could follow. */
 static enum status send_to(struct turn *t, struct err *err)
 {
     struct program *p = t->program;
@@ -157,7 +158,8 @@ static enum status send_to(struct turn *t, struct err *err)
     return err_fail(err, STATUS_UNAVAILABLE, "%s", why.msg);
 }
 
-/* A SIGTERM of the worker is let in only while this waits. */
+/* Sends what is due, waits for the program and handles what it says. SIGTERM from the worker is
+ * unblocked only while this waits. */
 static enum status go_on(struct turn *t, struct err *err)
 {
     struct program *p = t->program;
@@ -181,7 +183,7 @@ static enum status go_on(struct turn *t, struct err *err)
     if (st == STATUS_OK) {
         return program_take_lines(p, take_line, t, err);
     }
-    if (st == STATUS_NOT_FOUND && polled[1].revents != 0) { /* another process holds its pipe */
+    if (st == STATUS_NOT_FOUND && polled[1].revents != 0) { /* a child holds its pipe open */
         return program_check_alive(p, 0, err);
     }
     return st == STATUS_NOT_FOUND ? STATUS_OK : st;
@@ -199,8 +201,8 @@ static enum status run_turn(struct turn *t, struct err *err)
     return st;
 }
 
-/* All of the job's line is still in the pipe: the program ended before it looked there, as one
- * does that leaves after an answer. */
+/* True if the whole line of the job is still unread: the program ended before it read the job, for
+ * example because it leaves after each answer. */
 static bool was_unread(const struct turn *t)
 {
     int unread = 0;
@@ -209,7 +211,7 @@ static bool was_unread(const struct turn *t)
            (size_t)unread + t->unsent >= t->size;
 }
 
-/* Another process gets it: it has not begun. */
+/* Gives the job, which has not begun, to a new process. */
 static enum status run_again(struct turn *t, struct err *err)
 {
     const struct claimd_kind kind = {.name = t->job->kind};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which command of worker.commands a map runs, and what that comes to for its first rows. */
+ * Finds the command of worker.commands that a map runs, and shows what it would run for the first
+ * rows. */
 #include "ctl/commands/map/map.h"
 #include "model/job.h"
 #include "sql/queries.h"
@@ -46,7 +47,7 @@ static enum status refuse_command(const struct map *m, const struct admin_rows *
                     m->queue, at == 0 ? "none" : allowed);
 }
 
-/* The same name must be the same command wherever it runs. */
+/* Refuses a name that stands for another command on another worker of the queue. */
 static enum status check_others(const struct map *m, const struct admin_rows *rows, int chosen,
                                 struct err *err)
 {
@@ -89,7 +90,7 @@ enum status map_find_command(struct map *m, char *const *words, size_t count, st
 
 /* ---- --dry-run ---- */
 
-/* The argv, as JSON; for another kind, the args. */
+/* Returns the argv for a row as a JSON array; for a map without a command, the job's args. */
 static enum status run_of(const struct map *m, const char *row, json_t **ret, struct err *err)
 {
     struct command_words words = COMMAND_WORDS_INIT;

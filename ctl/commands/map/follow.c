@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far a map is, on standard error: a line that is drawn anew on a terminal, else one every ten
- * seconds. */
+ * Shows the progress of a map on standard error: on a terminal as a line that is redrawn, otherwise
+ * as a new line every ten seconds. */
 #include "base/clock.h"
 #include "ctl/commands/map/map.h"
 #include "ctl/core/human.h"
@@ -22,7 +22,7 @@ static void on_interrupt(int signal_number)
     map_interrupted = 1;
 }
 
-/* Once: who insists ends it the usual way. */
+/* Catches the first Ctrl-C only: a second one ends claimctl at once. */
 void map_catch_interrupt(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Loading a map: chunk for chunk, its jobs and how far it has got are one commit. */
+ * Loads a map in chunks. One transaction adds the jobs of a chunk and stores its last key, so
+ * loading can be resumed after any chunk. */
 #include "base/clock.h"
 #include "ctl/commands/map/map.h"
 #include "sql/queries.h"
 
 #include <stdio.h>
 
-#define ARRAY_BYTES_MAX ((size_t)64 << 20) /* of a chunk, escaped */
+#define ARRAY_BYTES_MAX ((size_t)64 << 20) /* keys or rows of a chunk, escaped */
 #define FULL_REST_US US_PER_S
 
-/* A column as an array of PostgreSQL. */
+/* Writes a column as a PostgreSQL array literal. */
 static void put_array(struct text *out, const struct admin_rows *rows, int column)
 {
     text_put(out, "{");
@@ -23,7 +24,7 @@ static void put_array(struct text *out, const struct admin_rows *rows, int colum
     text_put(out, "}");
 }
 
-/* A queue that is full of open jobs (max_open) has room for them later. */
+/* While the queue is full (max_open, CL005), tries again every second until Ctrl-C. */
 static enum status send_chunk(struct map *m, const char *keys, const char *rows, bool is_last,
                               struct err *err)
 {

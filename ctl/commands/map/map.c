@@ -53,9 +53,9 @@ enum status map_ask(struct map *m, const struct pg_statement *statement, const c
     return admin_query(m->admin, statement, params, ret, err);
 }
 
-/* ---- what was asked for ---- */
+/* ---- options ---- */
 
-/* A semicolon at its end belongs to psql, not to the query. */
+/* Drops a semicolon at the end, which psql needs but a subquery can't have. */
 static enum status read_query(struct map *m, struct err *err)
 {
     const char *text = ctl_value(m->args, "sql");
@@ -104,7 +104,8 @@ static enum status check_limits(const struct map *m, struct err *err)
     return err->status;
 }
 
-/* The same query and command give the same name. */
+/* Without --batch, derives the name from query, key and command, so that the same call finds its
+ * map again. */
 static enum status name_it(struct map *m, struct err *err)
 {
     const char *name = ctl_value(m->args, "batch");
@@ -136,7 +137,7 @@ static enum status check_served(struct map *m, struct err *err)
     return served_check(&served, m->admin, false, err);
 }
 
-/* What is wrong with the query when it runs is known before anything is made. */
+/* Reads the first chunk, so that an error of the running query shows before anything is made. */
 static enum status try_chunk(const struct map *m, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -144,7 +145,7 @@ static enum status try_chunk(const struct map *m, struct err *err)
     return source_read(&m->source, NULL, &rows, &is_last, err);
 }
 
-/* All that can be refused, before anything is made. */
+/* Makes all checks that can refuse the call, before anything is made. */
 static enum status prepare(struct map *m, struct err *err)
 {
     enum status st = ctl_session(m->ctl, &m->admin, err);
@@ -217,7 +218,7 @@ enum status map_read(struct map *m, struct err *err)
     return STATUS_OK;
 }
 
-/* Who looks at a terminal sees it through; a script says that it wants to. */
+/* True if claimctl waits for the map's end: always on a terminal, in a script only on request. */
 static bool is_followed(const struct map *m)
 {
     return ctl_value(m->args, "wait") != NULL || m->into != NULL || isatty(STDERR_FILENO) == 1;
@@ -277,7 +278,7 @@ enum status map_run(struct ctl *ctl, const struct ctl_args *args, struct err *er
     return run(m, is_followed(m), err);
 }
 
-/* ---- a map that is there ---- */
+/* ---- commands for an existing map ---- */
 
 static enum status open_named(struct ctl *ctl, const struct ctl_args *args, struct map **ret,
                               struct err *err)
@@ -294,7 +295,7 @@ static enum status open_named(struct ctl *ctl, const struct ctl_args *args, stru
     return st;
 }
 
-/* Loads the rest of it, if need be. */
+/* Loads the rest of the map, if any, then follows it. */
 enum status map_attach(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     auto_map struct map *m = NULL;
@@ -319,7 +320,8 @@ enum status map_attach(struct ctl *ctl, const struct ctl_args *args, struct err 
     return run(m, true, err);
 }
 
-/* Each thousand jobs in a transaction of its own. */
+/* Repeats the statement, which handles a thousand jobs in a transaction of its own, until none is
+ * left. */
 static enum status walk(struct map *m, const struct pg_statement *statement, long long *ret_jobs,
                         long long *ret_left_out, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by the files of claimctl map: what a map is made of, and its steps. */
+ * Shared by the files of claimctl map: the state of a call, and its steps. */
 #ifndef CLAIMD_CTL_MAP_MAP_H
 #define CLAIMD_CTL_MAP_MAP_H
 
@@ -11,52 +11,54 @@
 #include <signal.h>
 
 #define MAP_NAME_SIZE 80
-/* Counting, and chunks of queries that are slow. */
+/* Timeout of statements, long enough to count all rows and to read a chunk of a slow query. */
 #define MAP_QUERY_US ((int64_t)600 * 1000000)
 
-/* Texts are of `args`, or of `row`. */
+/* Strings that are pointers here belong to `args` or `row`. */
 struct map {
     const struct ctl *ctl;
     const struct ctl_args *args;
     struct admin *admin;
-    struct admin_rows *row; /* of the map that was there; NULL: it is new */
+    struct admin_rows *row; /* the map as read last; NULL until then */
     struct source source;
     char query[SOURCE_QUERY_MAX];
     char name[MAP_NAME_SIZE];
     char kind[MAP_NAME_SIZE];
     char id[24];
-    char last_key[1024]; /* loaded up to here … */
-    bool has_last_key;   /* … or nothing is */
+    char last_key[1024]; /* rows are loaded up to this key … */
+    bool has_last_key;   /* … unless this is false: none is */
     bool is_loaded;
     const char *queue;
-    const char *into; /* a table of the caller's; NULL = none */
-    json_t *command;  /* its template; NULL = another kind */
+    const char *into; /* the caller's table for results; NULL = none */
+    json_t *command;  /* its template; NULL = --kind */
 };
 void map_release(struct map *m);
 
-/* A statement about one map by its name ($1), with $2. */
+/* Runs a statement about one map: $1 is its name, $2 is `param`. */
 enum status map_ask(struct map *m, const struct pg_statement *statement, const char *param,
                     struct admin_rows **ret, struct err *err) MUST_USE;
-/* NOT_FOUND: there is no such map. */
+/* Reads the map into m->row and the members taken from it. NOT_FOUND: there is no such map. */
 enum status map_read(struct map *m, struct err *err) MUST_USE;
 
 /* ---- command.c ---- */
-/* The command of worker.commands whose template the words are, and which live workers of the queue
- * allow: m->kind and m->command. CONFLICT: none does; err lists those that there are. */
+/* Finds the command of worker.commands whose template equals the words, among live workers of the
+ * queue, and sets m->kind and m->command. CONFLICT: no worker allows it, and err lists the commands
+ * that workers allow; or workers have different commands of that name. */
 enum status map_find_command(struct map *m, char *const *words, size_t count,
                              struct err *err) MUST_USE;
-/* What would run for the first rows, and how many rows there are. */
+/* Prints what would run for the first rows, and how many rows there are. */
 enum status map_print_dry(struct map *m, struct err *err) MUST_USE;
 
 /* ---- load.c ---- */
-/* From m->last_key on. After Ctrl-C it stops behind a chunk, and says how to go on. */
+/* Loads the rows after m->last_key. After Ctrl-C it stops at the end of a chunk and fails; err says
+ * how to go on. */
 enum status map_load(struct map *m, struct err *err) MUST_USE;
 
 /* ---- follow.c ---- */
-/* Ctrl-C from now on: no more than this. */
+/* Set by the first Ctrl-C after map_catch_interrupt(), which does nothing else. */
 extern volatile sig_atomic_t map_interrupted;
 void map_catch_interrupt(void);
-/* A line, if it is time to; `force`: in any case. */
+/* The state of the progress line. */
 struct map_progress {
     bool is_quiet;
     bool is_terminal;
@@ -64,20 +66,24 @@ struct map_progress {
     bool has_begun;
     int64_t start_us;
     int64_t shown_us;
-    int64_t start_ended; /* rows */
+    int64_t start_ended; /* rows that had ended at the first reading */
     int64_t failed;
 };
 void map_progress_start(struct map_progress *p, const struct map *m);
-/* *ret_over: all is loaded, and nothing is open. */
+/* Reads the map and draws the line when the line is due; with `force`, reads the map in any case.
+ * After reading, *ret_over is true if all rows are loaded and none is open, or if the map was
+ * cancelled and none is open. */
 enum status map_progress_show(struct map_progress *p, struct map *m, bool force, bool *ret_over,
                               struct err *err) MUST_USE;
 void map_progress_end(struct map_progress *p);
-/* Until all rows have ended; Ctrl-C leaves them running. INTERNAL: some have failed. */
+/* Waits until all rows have ended; Ctrl-C stops waiting and leaves them running. INTERNAL: rows
+ * have failed. */
 enum status map_follow(struct map *m, struct err *err) MUST_USE;
 
 /* ---- results.c ---- */
-/* INVALID: the table can't take results, and why; nothing was written. */
+/* Checks the table without writing to it. INVALID: it can't take results; err says why. */
 enum status map_check_into(struct map *m, struct err *err) MUST_USE;
+/* Writes all results so far to the table. INVALID: as above. */
 enum status map_put_into(struct map *m, struct err *err) MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What became of the rows of a map: as JSON lines, or in a table of the caller's, with the caller's
- * rights. */
+ * Prints the results of a map as JSON lines, or writes them to a table of the caller's, with the
+ * caller's rights. */
 #include "ctl/commands/map/map.h"
 #include "sql/queries.h"
 
@@ -12,7 +12,7 @@
 #define TABLE_NAME_MAX 256
 
 struct into {
-    char table[TABLE_NAME_MAX]; /* as SQL takes it, whatever the search_path */
+    char table[TABLE_NAME_MAX]; /* quoted and with its schema, for use in SQL */
     char key_type[TABLE_NAME_MAX];
 };
 
@@ -23,7 +23,7 @@ static enum status refuse(enum status st, const struct map *m, const struct err 
     return err_fail(err, is_its_fault ? STATUS_INVALID : st, "--into %s: %s", m->into, why->msg);
 }
 
-/* Found as the caller would find it. */
+/* Looks the table up by the caller's search_path, and the type of its column `key`. */
 static enum status find_table(struct map *m, struct into *ret, struct err *err)
 {
     static const unsigned types[] = {PG_TEXT};
@@ -63,8 +63,8 @@ static enum status find_table(struct map *m, struct into *ret, struct err *err)
     return STATUS_OK;
 }
 
-/* The next results behind $2 of the map $1; the last key of them. What is there already stays as it
- * is. */
+/* Writes a statement that copies the next results of the map $1 after the key $2 to the table and
+ * returns their last key. Rows of the table that have the newest result are not written again. */
 static void put_upsert(struct text *out, const struct into *i)
 {
     text_put(out,
@@ -91,7 +91,8 @@ static enum status upsert(struct map *m, const char *sql, const char *behind, bo
     return STATUS_OK;
 }
 
-/* Explained: it finds the columns, their types, the index and the caller's rights. */
+/* Explains the statement, which checks the columns, their types, the unique index and the caller's
+ * rights. */
 enum status map_check_into(struct map *m, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -137,7 +138,7 @@ enum status map_put_into(struct map *m, struct err *err)
 
 /* ---- JSON lines ---- */
 
-/* With --json all of them are one document. */
+/* Prints one JSON object per line; with --json, all of them as one document. */
 static enum status print_lines(struct map *m, struct err *err)
 {
     enum { LINE_KEY, LINE_JSON };

@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 
-#define CHUNK_BYTES ((size_t)16 << 20) /* of rows; one may have more */
+#define CHUNK_BYTES ((size_t)16 << 20) /* of all rows; a single one may be longer */
 #define ROW_BYTES_MAX 1048576
-#define ROW "claimd_row" /* no column of a query is called so */
+#define ROW "claimd_row" /* alias of the query, unlikely to be a column's name */
 
 enum { READ_KEY, READ_ROW, READ_N, READ_TOTAL, READ_IS_TWICE };
 
-/* ---- statements of the caller's ---- */
+/* ---- the caller's query ---- */
 
 static enum status refuse(enum status st, const struct err *why, struct err *err)
 {
@@ -20,7 +20,7 @@ static enum status refuse(enum status st, const struct err *why, struct err *err
     return err_fail(err, told, "--sql: %s", why->msg);
 }
 
-/* As one statement, so that nothing else can stand in the query. */
+/* Runs `sql` as a single statement: PostgreSQL refuses a query that contains a second one. */
 static enum status ask(const struct source *s, const char *sql, const char *param,
                        struct admin_rows **ret, struct err *err)
 {
@@ -55,13 +55,13 @@ static void put_key(struct text *out, const char *key)
     text_put(out, "\"");
 }
 
-/* A comment at the query's end ends with its line. */
+/* The newline ends a comment in the query's last line. */
 static void put_from(struct text *out, const struct source *s)
 {
     text_put(out, " FROM (%s\n) AS " ROW, s->query);
 }
 
-/* ---- what is checked ---- */
+/* ---- checks ---- */
 
 static bool has_column(const struct admin_rows *rows, const char *name, size_t len)
 {
@@ -157,8 +157,9 @@ static enum status check_nulls(const struct source *s, struct err *err)
                : err_fail(err, STATUS_INVALID, "--key: rows have NULL as %s", s->key);
 }
 
-/* The plan of a chunk must follow an index: sorting all rows for each of them takes the square of
- * their number. What is asked is whether it can, though for few rows a sort would be cheaper. */
+/* Refuses a query whose chunks can't be read by an index: each chunk would sort all rows, in
+ * quadratic time overall. Sorting is disabled because the planner prefers it for few rows even if
+ * there is an index. */
 static enum status check_index(const struct source *s, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -190,8 +191,8 @@ static enum status check_index(const struct source *s, struct err *err)
 
 /* ---- chunks ---- */
 
-/* As many rows as have room, after the first; whether there are more; and whether the next one has
- * the same key. */
+/* Writes the statement of a chunk: the first row, and as many more as fit into CHUNK_BYTES. Each
+ * row has its number, the number of rows read, and whether the next row has the same key. */
 static void put_chunk(struct text *out, const struct source *s, bool is_first)
 {
     text_put(out,

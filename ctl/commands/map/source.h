@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows that a map is made of: a query of the caller's, read in chunks by its key, in
- * transactions that can't write, with the caller's rights and search_path. No snapshot is older
- * than a chunk. INVALID: the query is refused, and err says why. */
+ * The rows of a map: a query of the caller's, read in chunks in the order of its key, in read-only
+ * transactions, with the caller's rights and search_path. Each chunk is read with a snapshot of its
+ * own. INVALID: the query is refused; err says why. */
 #ifndef CLAIMD_CTL_MAP_SOURCE_H
 #define CLAIMD_CTL_MAP_SOURCE_H
 
@@ -16,24 +16,26 @@
 
 struct source {
     struct admin *admin; /* borrowed */
-    const char *query;   /* borrowed, as the key */
-    const char *key;     /* NULL, until it is opened: the first column */
+    const char *query;   /* borrowed, as is the key */
+    const char *key;     /* a column; NULL before source_open(): the first one */
     char key_room[64];
-    struct text first; /* the statements of chunks */
-    struct text next;
+    struct text first; /* statement for the first chunk */
+    struct text next;  /* … for chunks after a key */
 };
 
-/* Checks all that can be said before a row is read: the columns, those that the command (may be
- * NULL) names, that no key is NULL, and that an index leads from key to key unless `is_slow`. */
+/* Checks the query before its rows are read: that it has the key's column and those that the
+ * command (may be NULL) names, that no key is NULL, and, unless `is_slow`, that an index returns
+ * rows in the order of the key. */
 enum status source_open(struct source *s, const json_t *command, bool is_slow,
                         struct err *err) MUST_USE;
 void source_release(struct source *s);
 
-/* How many rows there are. Reads them all. */
+/* Counts the rows, which reads all of them. */
 enum status source_count(const struct source *s, char ret_count[24], struct err *err) MUST_USE;
 
-/* Rows behind that key; NULL: the first. Keys are text, rows JSON objects; one that is too long is
- * its size. INVALID: a key is there twice. */
+/* Reads the next rows after the key `behind`; NULL: the first rows. Keys are text and rows JSON
+ * objects; in place of a row that is too long stands its size, a JSON string. INVALID: two rows
+ * have the same key. */
 enum source_column { SOURCE_KEY, SOURCE_ROW };
 enum status source_read(const struct source *s, const char *behind, struct admin_rows **ret,
                         bool *ret_is_last, struct err *err) MUST_USE;

@@ -8,10 +8,10 @@ import claimd
 def handle(job):
     count = job.args.get("count")
     if not isinstance(count, int) or not 1 <= count <= 1000:
-        raise claimd.Fail("args need a count of 1 to 1000")  # for good
+        raise claimd.Fail("args need a count of 1 to 1000")  # fails for good
     for n in range(1, count + 1):
         if job.should_stop:
-            raise claimd.Retry(f"told to stop at {n}")  # later, after its backoff
+            raise claimd.Retry(f"told to stop at {n}")  # runs again after its backoff
         time.sleep(0.1)  # the work
         print(n, "of", count)  # a line of the attempt's log
         job.progress(100 * n // count, "counting")

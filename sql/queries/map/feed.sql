@@ -1,3 +1,3 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Makes the next jobs of maps due; how many that were. Index: job_feed, job_exclusive.
+-- Makes the next jobs of maps due and returns how many. Index: job_feed, job_exclusive.
 SELECT claimd.feed_maps()

@@ -46,7 +46,7 @@ def fall(job, does):
     note(job, "end", does)
     if does == "retry":
         raise claimd.Retry(0.1, "attempt %d is too early" % job.attempt)
-    if does == "far":  # past what a row may say
+    if does == "far":  # more than a row may hold
         raise claimd.Retry(1e10, "much later")
     if does == "snooze":
         raise claimd.Snooze(0, "fence %d" % job.fence)
@@ -56,7 +56,7 @@ def fall(job, does):
         os.kill(os.getpid(), signal.SIGSEGV)
     if does == "abort":
         os.abort()
-    if does == "exit":  # of a program for one job 0 would mean that it is done
+    if does == "exit":  # a program that runs once would be done with 0
         os._exit(1 if isinstance(job, Once) else 0)
     if does == "hang":
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -69,7 +69,7 @@ def handle(job):
     does, until = job.args["do"], job.args["until"]
     note(job, "start", does)
     work(job)
-    # A snooze leaves the attempt as it was: the fence says when it is enough.
+    # A snooze doesn't count as an attempt, so the fence decides when to stop snoozing.
     is_last = job.fence % 3 == 0 if does == "snooze" else does == "done" or (until and job.attempt >= until)
     if not is_last:
         fall(job, does)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimctl map against a database without daemons: what it refuses before anything is made, how it
- * loads, and what it says. */
+ * loads, and what it prints. */
 #include "ctl_fixture.h"
 #include "support/suite.h"
 
@@ -133,7 +133,7 @@ START_TEST(map_keys_that_are_there_twice_stop_the_load_and_name_the_key)
                      2);
     assert_says("--key: rows have the same id: 1");
     ck_assert_int_eq(COUNT("claimd.job"), 0);
-    /* On both sides of the end of a chunk. */
+    /* The two rows with the same key lie on both sides of the end of a chunk. */
     ck_assert_int_eq(ctl_exit("map", "--sql",
                               "SELECT CASE WHEN id = 5001 THEN 5000 ELSE id END AS id FROM asset",
                               "--kind", "noop", "--slow", "--batch", "edge"),
@@ -200,10 +200,10 @@ END_TEST
 START_TEST(map_a_load_that_stopped_goes_on_where_it_was)
 {
     ck_assert_int_eq(ctl_exit("map", "--sql", ASSET, "--batch", "m", "--kind", "noop"), 0);
-    ctl_sql("DELETE FROM claimd.job WHERE id > 5000"); /* as if it had been killed behind a chunk */
+    ctl_sql("DELETE FROM claimd.job WHERE id > 5000"); /* as if it had been killed after a chunk */
     ctl_sql("DELETE FROM claimd.job_key WHERE job_id > 5000");
     ctl_sql("UPDATE claimd.map SET last_key = '5000', rows = 5000, loaded_at = NULL");
-    ctl_sql("DELETE FROM public.asset WHERE id <= 5000"); /* it does not look at these again */
+    ctl_sql("DELETE FROM public.asset WHERE id <= 5000"); /* it does not read these again */
     ck_assert_int_eq(ctl_exit("map", "--sql", ASSET, "--batch", "m", "--kind", "noop"), 0);
     ck_assert_int_eq(COUNT("claimd.job"), 12000);
     assert_says("rows         12000");

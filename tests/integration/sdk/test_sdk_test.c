@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * claimd/test.h, with which those who write a plugin test it without servers: on the plugin of the
- * conformance kit, which does the steps that its args name. */
+ * claimd/test.h, by which authors of plugins test them without servers. It is tested on the plugin
+ * of the conformance kit, which takes the steps that its args name. */
 #include "claimd/test.h"
 
 #include "support/suite.h"
@@ -15,7 +15,7 @@ static void free_run(void)
     claimd_test_free(&run);
 }
 
-/* "\\n" is between steps. */
+/* Runs steps that are separated by "\\n". */
 static void run_steps(const char *steps, struct claimd_test_job job)
 {
     char args[512];

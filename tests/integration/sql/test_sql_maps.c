@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps by their contract in SQL: a job for each row, each key once, and what became of it. */
+ * The SQL functions of maps: a job for each row, each key once, and a record of how each ended. */
 #include "sql_db.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #define BEGIN_MAP(name)                            \
     "SELECT id::text FROM claimd.map_begin('" name \
     "', 'SELECT 1 AS id', 'id', 'noop', NULL, 'default', 2, NULL, NULL)"
-/* Keys first…last, of rows {"id": KEY}. */
+/* Loads rows {"id": KEY} with the keys first to last. */
 #define LOAD(behind, first, last, is_last)                                                       \
     "SELECT concat_ws(' ', l.made, l.skipped, l.failed) FROM claimd.map_load(1, " behind         \
     ", (SELECT array_agg(g::text ORDER BY g) FROM generate_series(" #first ", " #last ") AS g)," \
@@ -21,7 +21,7 @@
 #define COMPLETE_ALL                                                                            \
     "SELECT count(claimd.complete_in_tx(id, fence, args))::text FROM claimd.job WHERE state = " \
     "'running'"
-/* As a worker ends a run for good. */
+/* Discards jobs as a worker does. */
 #define DISCARD(which)                                                                             \
     "WITH gone AS (DELETE FROM claimd.job WHERE " which " RETURNING *) INSERT INTO "               \
     "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, " \
@@ -56,7 +56,7 @@ START_TEST(map_the_end_of_a_row_is_kept_once_and_counted)
     given_map();
     run(RUN_ALL);
     run(COMPLETE_ALL);
-    ck_assert_str_eq(text(COUNTS), "loading 3 3 0 0 0"); /* not yet */
+    ck_assert_str_eq(text(COUNTS), "loading 3 3 0 0 0"); /* not counted yet */
     ck_assert_str_eq(text(MOVE), "3");
     ck_assert_str_eq(text(MOVE), "0");
     ck_assert_str_eq(text(COUNTS), "loading 3 0 3 0 0");
@@ -185,7 +185,7 @@ START_TEST(map_nothing_starts_while_it_is_paused_and_its_limit_is_back_afterward
     run("SELECT claimd.map_pause('m', false)::text");
     ck_assert_str_eq(text("SELECT concat_ws(' ', max_running, rate) FROM claimd.key_limit"),
                      "7 10");
-    run("SELECT claimd.map_limit('m', 1, 'none')::text"); /* as of a key without a row */
+    run("SELECT claimd.map_limit('m', 1, 'none')::text"); /* as for a key without a row */
     ck_assert_int_eq(side_number(db, "SELECT claimd.key_places('map:m')::text"), 1);
 }
 END_TEST
@@ -224,7 +224,7 @@ START_TEST(map_no_more_jobs_are_due_than_may_soon_start)
     ck_assert_str_eq(text(FEED), "4");
     run(COMPLETE_ALL);
     run(MOVE);
-    ck_assert_str_eq(text(FEED), "8"); /* and twice the four that have ended */
+    ck_assert_str_eq(text(FEED), "8"); /* plus twice the four that have ended */
     ck_assert_int_eq(side_number(db, DUE), 12);
     run(RUN_ALL " WHERE ready_at <= now()");
     run("SELECT claimd.map_pause('m', true)::text");

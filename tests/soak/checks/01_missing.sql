@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S15: every job that was put in is there once, but for those that are not kept.
+-- inv.S15: every job that was inserted exists once, except those that are not kept.
 SELECT min(j.id) AS job, format('n = %s is there %s times', w.n, count(j.id)) AS seen
   FROM (SELECT g.n FROM soak.round r CROSS JOIN LATERAL generate_series(r.first, r.first + r.jobs - 1) AS g(n)
          WHERE NOT EXISTS (SELECT FROM soak.refused f WHERE f.n = g.n)

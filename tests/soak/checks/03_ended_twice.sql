@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S2: no job ends twice in one generation, and who is retried ends once more.
+-- inv.S2: no job ends twice in one generation; a job that is retried ends once more.
 SELECT id AS job, format('ended %s times: %s', count(*), string_agg(state || ' with fence ' || fence, ', ')) AS seen
   FROM claimd.job_history GROUP BY id, generation HAVING count(*) > 1
 UNION ALL

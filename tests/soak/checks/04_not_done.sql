@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S16: of a completed job the handler was done, under the very fence, before the job ended.
+-- inv.S16: the handler of a completed job was done before the job ended, under the same fence.
 SELECT j.id AS job, format('completed with fence %s at %s, but its handler %s', j.fence, j.finalized_at,
                            COALESCE('was done at ' || to_timestamp(s.done_us / 1e6), 'was not done')) AS seen
   FROM soak.job j LEFT JOIN soak.start s ON s.job = j.id AND s.fence = j.fence

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S12: nobody starts a job while an earlier run of it is still at work: the lease is the second witness of a worker's death. A line
--- is written a moment after its time was taken.
+-- inv.S12: no job starts while an earlier run of it is still at work: the lease is the second witness of a worker's death. Allows 2 ms,
+-- since a handler writes a line a moment after it has read the clock.
 SELECT a.job, format('fence %s was at work %s ms after fence %s had started', a.fence, round((a.last_us - b.t_us) / 1000.0), b.fence) AS seen
   FROM soak.start a JOIN soak.start b ON b.job = a.job AND b.fence > a.fence AND b.t_us < a.last_us - 2000
  LIMIT 20;

@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- GUARANTEES 2.1: a worker that is killed, or stopped for longer than its lease, costs at most one start again of each job that it was
--- running: so many as it has slots, for each time. Its runs that ended unheard are those that were not done, but for those of runners that
--- were killed.
+-- GUARANTEES 2.1: when a worker is killed, or stopped for longer than its lease, each job that it was running starts at most once more: at
+-- most as many starts as it has slots, for each such fault. Counted are its runs that were not done, except those whose runner was killed.
 SELECT min(x.job) AS job, format('the worker with pid %s lost %s starts, has %s slots and was struck %s times', x.worker, count(*), $SLOTS,
                                  (SELECT count(*) FROM soak.fault f WHERE f.pid = x.worker)) AS seen
   FROM soak.start x LEFT JOIN soak.run r ON r.fence = x.fence

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S18: of a limited queue never more jobs run than it allows, at any instant: a sweep over the beginnings and ends of runs.
+-- inv.S18: a limited queue never runs more jobs at a time than it allows: sweeps over the starts and ends of runs.
 SELECT job, format('%s jobs of %s ran at %s, allowed: %s', running, name, at, max_running) AS seen
   FROM (SELECT q.name, q.max_running, e.job, e.at, sum(e.step) OVER (PARTITION BY q.name ORDER BY e.at, e.step) AS running
           FROM claimd.queue q

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S18: of an exclusive key never more jobs run than it allows, at any instant.
+-- inv.S18: never more jobs with an exclusive key run at a time than it allows.
 SELECT job, format('%s jobs of %s ran at %s, allowed: %s', running, exclusive_key, at, most) AS seen
   FROM (SELECT j.exclusive_key, COALESCE(l.max_running, 1) AS most, e.job, e.at,
                sum(e.step) OVER (PARTITION BY j.exclusive_key ORDER BY e.at, e.step) AS running

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A queue with a rate starts no more than it in any ten seconds, and what the second before had left.
+-- A queue with a rate starts no more jobs in any ten seconds than the rate allows, plus what the second before had left.
 SELECT job, format('%s starts of %s in the 10 s from %s on, rate %s/s', starts, name, began, rate) AS seen
   FROM (SELECT q.name, q.rate, r.job, r.began,
                count(*) OVER (PARTITION BY q.name ORDER BY r.began RANGE BETWEEN CURRENT ROW AND interval '10 s' FOLLOWING) AS starts

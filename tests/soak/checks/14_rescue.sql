@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.L2: what a killed or stopped worker was running is available again within 15 s (G7): of its death, of the claim, and of the last other
--- fault in the way, a scheduler's beginning or PostgreSQL's end. Nothing is rescued of a worker that nothing has happened to; but a run of a
--- kind that may start only once is lost with its runner, too.
+-- inv.L2: a job of a killed or stopped worker is available again within 15 s (G7). The time counts from the latest of the fault, the claim,
+-- and the last other fault that delays a rescue: of a scheduler, from its beginning, or of PostgreSQL, from its end. No run is lost unless
+-- its worker had a fault; but a run of a kind that may start only once is lost with its runner, too.
 SELECT r.job, CASE WHEN f.at IS NULL THEN 'lost, but nothing has happened to its worker'
                    ELSE format('rescued %s s after %s of %s', round(extract(epoch FROM r.ended - f.since), 1), f.what, f.target) END AS seen
   FROM soak.run r

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- B11: no batch is left open, its counts are right, and its follow-up ran exactly once, after all its jobs.
+-- B11: every batch is over, its counts are right, and its follow-up ran exactly once, after all its jobs.
 SELECT b.follow_up_job AS job, format('batch %s is %s, of %s jobs %s succeeded, its follow-up is there %s times, %s', b.id, b.state, b.jobs,
                                       b.succeeded, count(f.id), string_agg(f.state, ', ')) AS seen
   FROM soak.batch s

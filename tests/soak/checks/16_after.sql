@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- B12: a job that comes after another starts when that one has ended.
+-- B12: a job that waits for another starts only after that one has ended.
 SELECT a.job_id AS job, format('started at %s, but %s, which it comes after, ended at %s', s.began, a.after_id, j.finalized_at) AS seen
   FROM soak.after a
   JOIN soak.job j ON j.id = a.after_id

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S9: a run has the args that the last edit before its claim has made, whoever edits it.
+-- inv.S9: a run has the args of the last edit before its claim.
 SELECT s.job, format('fence %s was claimed at %s and ran with version %s, not %s', s.fence, r.began, s.v, e.v) AS seen
   FROM soak.start s
   JOIN soak.run r ON r.fence = s.fence

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- inv.S11: what is cancelled does not start any more, and what was cancelled while it was queued is cancelled.
+-- inv.S11: a cancelled job does not start any more, and one that was cancelled while queued ends as cancelled.
 SELECT j.id AS job, format('cancelled at %s, started at %s', j.finalized_at, to_timestamp(s.t_us / 1e6)) AS seen
   FROM soak.job j JOIN soak.start s ON s.job = j.id
  WHERE j.state = 'cancelled' AND to_timestamp(s.t_us / 1e6) > j.finalized_at

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- C3: the next attempt is given the checkpoint that the last one has made, unless PostgreSQL was away when that ended.
+-- C3: the next attempt gets the checkpoint of the last one, unless PostgreSQL was away when the last one ended.
 SELECT s.job, format('fence %s was given checkpoint %s, the last one was %s', s.fence, s.text, b.attempt) AS seen
   FROM soak.start s
   JOIN soak.job j ON j.id = s.job AND j.part = 'stepped'

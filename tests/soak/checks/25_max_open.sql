@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A queue with max_open never has more open jobs than that, whoever looks, however many offer at once. Who is accepted is run, who is
--- refused is not there. Somebody was refused, or nothing was tried.
+-- A queue with max_open never has more open jobs than that, however many producers offer jobs at once. Accepted jobs complete, refused ones
+-- don't exist. Offers were both accepted and refused, or nothing was tested.
 SELECT NULL::bigint AS job, format('%s jobs of %s were open at %s, allowed: %s', c.open, q.name, c.at, q.max_open) AS seen
   FROM soak.crowd c JOIN claimd.queue q ON q.max_open < c.open
 UNION ALL

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Decision 17: a job of a kind that keeps none is done, leaves no row, and is counted. As many were counted as were put in, and none of
--- them is missing, so the completion of each was accepted once.
+-- Decision 17: a job of a kind that keeps none is done, leaves no row, and is counted. As many were counted as were inserted, and the
+-- handler of each was done, so the completion of each was accepted once.
 WITH wanted AS (
     SELECT g.n FROM soak.part p, soak.round r CROSS JOIN LATERAL generate_series(r.first, r.first + r.jobs - 1) AS g(n)
      WHERE p.ends = 'gone' AND g.n % 1000 BETWEEN p.low AND p.high

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- With scheduler.priority_aging_ms a job of priority 9 runs although there is work of priority 0 all the time: it is as urgent after nine
--- steps of 0.5 s, and the full pass after that, at most 30 s later, gives it its place. The rest is for faults. All of them had to wait.
+-- With scheduler.priority_aging_ms a job of priority 9 runs although there is always work of priority 0: after nine steps of 0.5 s it is as
+-- urgent, and the next full pass, at most 30 s later, gives it its place. The rest of the 45 s is for faults. At least one of them must have
+-- waited more than 5 s, or nothing was tested.
 SELECT id AS job, format('of priority 9, made at %s, began %s s later', created_at, round(extract(epoch FROM attempted_at - created_at), 1)) AS seen
   FROM soak.job WHERE n = -5 AND attempted_at > created_at + interval '45 s'
 UNION ALL

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- fault.A2: who kills a runner ends the run that it had, as a crash, unless something happens to its worker as well. A job has as many
--- crashes as its runs have crashed, however many were lost with their workers; a run of an at_most_once kind is lost either way.
+-- fault.A2: when a runner is killed, its run ends as a crash, unless its worker has a fault too. A job has as many crashes as runs of it
+-- have crashed, however many were lost with their workers; a run of an at_most_once kind is lost in both cases.
 SELECT s.job, format('the runner with pid %s was killed at %s under fence %s, which ended %s at %s', f.runner, f.at, s.fence,
                      COALESCE(r.outcome, 'unheard'), r.ended) AS seen
   FROM soak.fault f

@@ -78,7 +78,7 @@ def handle(job):
     if work(job):
         note(job, "x", "cancel")
         return "cancel", None, "as you like"
-    # A snooze leaves the attempt as it was: the fence says when it is enough.
+    # A snooze doesn't count as an attempt, so the fence decides when to stop snoozing.
     is_last = job.fence % 2 == 0 if does == "snooze" else does == "done" or (until and job.attempt >= until)
     if not is_last:
         return fall(job, does)
