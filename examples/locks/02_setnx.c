@@ -28,7 +28,7 @@ static void take_and_die(const char *url, const char *command)
     }
 }
 
-/* How long it takes until somebody else has the lock; −1 = longer than we care to wait. */
+/* How long it takes until another process has the lock; −1 = longer than we care to wait. */
 static int64_t wait_for(redisContext *redis)
 {
     int64_t start_us = now_us();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A function that needs a lock calls another one that needs the same lock. Whoever passes the same
- * owner gets the lock that is there already, without asking the nodes; as many unlocks as locks
- * give it back. Without an owner the inner call would wait for its own caller. */
+ * A function that needs a lock calls another one that needs the same lock. A call with the same
+ * owner gets the lock that the owner already has, without asking the nodes; as many unlocks as
+ * locks give it back. Without an owner the inner call would wait for its own caller. */
 #include "common.h"
 
 static const char key[] = "example:account:7";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * greet {"count": N}: a plugin that lives outside claimd's tree. It counts to N, a tenth of a
- * second each, and ends early when it is told to. */
+ * second each, and ends early when asked to stop. */
 #include <claimd/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #define WORDS_MAX 16
 #define TEXT_MAX 1024
 
-/* Who is told something. */
+/* The clients that receive messages. */
 static struct client {
     const char *name;
     struct redis_subscriber *subscriber;

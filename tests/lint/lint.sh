@@ -183,6 +183,27 @@ case $name in
             esac
         done)
         ;;
+    english) # comments and documents are without the phrases of english.txt
+        PHRASES="($(grep -v '^#' "$here/english.txt" | paste -sd '|' -))"
+        export PHRASES
+        over '
+            FNR == 1 { is_text = FILENAME ~ /\.md$/; is_comment = is_code = 0 }
+            is_text && /^ *```/ { is_code = !is_code }
+            {
+                text = is_text && !is_code ? $0 : ""
+                if (!is_text) {
+                    line = $0
+                    gsub(/"([^"\\]|\\.)*"/, "", line)
+                    if (is_comment || match(line, /\/\*/)) {
+                        text = is_comment ? line : substr(line, RSTART)
+                        is_comment = line !~ /\*\//
+                    }
+                }
+                if (match(" " tolower(text) " ", "[^a-z_]" ENVIRON["PHRASES"] "[^a-z_]"))
+                    print FILENAME ":" FNR ": say it plainly (tests/lint/english.txt): " substr(text, RSTART, RLENGTH)
+            }
+        ' $c_files $(files '*.md' | grep -v -e '^CHANGELOG' -e '^docs/decisions/')
+        ;;
     paths) # a file that a document names is there
         files '*' | awk '
             FILENAME == "-" { here[$0] = 1; top = $0; sub(/\/.*/, "", top); folder[top] = 1; next }

@@ -148,6 +148,17 @@ case $name in
             if run || ! grep -q 'bad.c:[4-6]: ' "$tree/output"; then echo "comments did not see: $bad" && exit 1; fi
         done
         ;;
+    english)
+        for bad in 'int x; /* whoever has it */' '/* It is\n * done anew. */\nint x;'; do
+            clean
+            printf '/* SPDX-License-Identifier: Apache-2.0\n *\n * Bad. */\n%b\n' "$bad" >"$tree/base/bad.c"
+            if run || ! grep -q 'bad.c:[4-6]: ' "$tree/output"; then echo "english did not see: $bad" && exit 1; fi
+        done
+        clean
+        echo 'This is seen to.' >"$tree/docs/bad.md"
+        if run || ! grep -q 'bad.md:1: ' "$tree/output"; then echo "english did not see a document" && exit 1; fi
+        rm "$tree/docs/bad.md"
+        ;;
     paths)
         clean
         # shellcheck disable=SC2016  # planted

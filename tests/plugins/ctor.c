@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled once per way to go wrong before anybody can ask it anything. */
+ * Compiled once per way to go wrong before the runner can call it. */
 #include "claimd/plugin.h"
 
 #if CTOR_DOES == 6

@@ -94,7 +94,7 @@ static enum claimd_outcome huge_result(const struct claimd_context *job)
     return claimd_done(job, json);
 }
 
-/* Does not look at what it is told. */
+/* Ignores the values that the calls return. */
 static enum claimd_outcome heedless_result(const struct claimd_context *job)
 {
     static char json[200000];

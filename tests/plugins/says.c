@@ -159,7 +159,7 @@ static enum claimd_outcome refusals(const struct claimd_context *job)
     return claimd_done(job, json);
 }
 
-/* Is done when it is told to stop. */
+/* Completes once it is asked to stop. */
 static enum claimd_outcome late(const struct claimd_context *job)
 {
     claimd_log(job, "late");
@@ -169,7 +169,7 @@ static enum claimd_outcome late(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
-/* Takes 3 s to clean up when it is told to stop, which is more than lock.guard_ms. */
+/* Takes 3 s to clean up when it is asked to stop, which is more than lock.guard_ms. */
 static enum claimd_outcome clean_up(const struct claimd_context *job)
 {
     while (!claimd_should_stop(job)) {
@@ -187,7 +187,7 @@ static enum claimd_outcome tell(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
-/* The result says what it was told of the jobs before it, and its metadata. */
+/* Returns the predecessors and the metadata that it was given. */
 static enum claimd_outcome pass(const struct claimd_context *job)
 {
     char json[4096];

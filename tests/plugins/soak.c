@@ -75,8 +75,8 @@ static void task_read(struct task *t, const struct claimd_context *job)
     json_decref(args);
 }
 
-/* Goes on although it is told to stop, unless that is its cancel: whoever lets another run start
- * before this one is gone is seen by its lines. 1 = cancelled. */
+/* Continues when asked to stop, unless its job is cancelled: its lines show if another run starts
+ * before this one has ended. Returns 1 if cancelled. */
 static int work(const struct task *t, const struct claimd_context *job)
 {
     int64_t end_us = now_us() + t->ms * US_PER_MS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The headers as the only includes of a program of somebody else's, in C11 and in C++17. It is
+ * A user's program that includes only these headers, in C11 and in C++17. It is
  * compiled, not run: test_redlock_header.sh. */
 #include <redlock.h>
 #include <redlock_status.h>
