@@ -3,7 +3,7 @@
 # guide.sh SOURCE_DIR BIN_DIR PAGE: runs the examples of a page of docs/guide, unchanged and in their order, on a
 # private cluster whose database is `app`, with the variables that `claimctl dev --env` prints: blocks of sh, sql,
 # c and python (Debian's python3-psycopg). A block of text shows the output of the block before it: each of its
-# lines must be somewhere in that output.
+# lines must be somewhere in that output. What the page exports before it starts the cluster is set here, too.
 set -eu
 source_dir=$1
 bin_dir=$2
@@ -24,6 +24,7 @@ if grep -q '^```python$' "$page" && ! /usr/bin/python3 -c 'import psycopg' 2>/de
     exit 1
 fi
 
+eval "$(sed -n 's/^\$ \(export CLAIMD_.*\)/\1/p' "$page")"
 "$bin_dir/claimctl" dev --dir "$tmp/dev" --database app --workers 1 >"$tmp/dev.log" 2>&1 &
 cluster=$!
 tries=1200
