@@ -178,7 +178,7 @@ step "remove: drained and gone; purge: only what an administrator wrote is left"
 apt_get remove claimd-scheduler claimd-worker claimctl
 pgrep -l claimd && die "still running"
 [ -e /etc/claimd/claimd.json ] || die "remove took the configuration"
-apt_get purge claimd-scheduler claimd-worker claimctl claimd-common claimd-dev claimd-conformance python3-claimd
+apt_get purge claimd-scheduler claimd-worker claimctl claimd-common claimd-dev python3-claimd
 traces >/tmp/after
 left=$(comm -13 /tmp/before /tmp/after | tr '\n' ' ')
 [ "$left" = "/etc/claimd " ] || die "left behind: $left"
