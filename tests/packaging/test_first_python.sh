@@ -5,14 +5,9 @@
 set -eu
 source=$1
 container=claimdp-first-python
-skip() {
-    echo "SKIPPED: $*: the first Python job was NOT tried in an empty container"
-    exit 77
-}
-docker version >/dev/null 2>&1 || skip "no Docker engine answers"
-"$source/deploy/images/base" bookworm || skip "debian:bookworm-slim can't be had here"
-docker rm -f -v "$container" >/dev/null 2>&1 || true # of a run that was killed
-trap 'docker rm -f -v "$container" >/dev/null 2>&1 || true' EXIT HUP INT TERM
+untried="the first Python job was NOT tried in an empty container"
+# shellcheck source=tests/packaging/container.sh
+. "$(dirname "$0")/container.sh"
 
 # On volumes: a layered file system may take half a minute to copy a database.
 docker run --rm --name "$container" --init --shm-size=1g -v /srv -v /tmp -v "$source/build/packages:/packages:ro" \

@@ -6,15 +6,10 @@ set -eu
 source=$1
 here=$source/tests/packaging
 container=claimdp-installed
-skip() {
-    echo "SKIPPED: $*: the packages were NOT installed anywhere"
-    exit 77
-}
-docker version >/dev/null 2>&1 || skip "no Docker engine answers"
-"$source/deploy/images/base" bookworm || skip "debian:bookworm-slim can't be had here"
+untried="the packages were NOT installed anywhere"
+# shellcheck source=tests/packaging/container.sh
+. "$(dirname "$0")/container.sh"
 docker build -q -t claimdp-systemd -f "$here/systemd.Dockerfile" "$here" >/dev/null
-docker rm -f -v "$container" >/dev/null 2>&1 || true # of a run that was killed
-trap 'docker rm -f -v "$container" >/dev/null 2>&1 || true' EXIT HUP INT TERM
 
 # systemd needs a cgroup to write to and the right to mount; credentials reach services by a shared mount.
 docker run -d --name "$container" --cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:rw --tmpfs /run --tmpfs /run/lock \

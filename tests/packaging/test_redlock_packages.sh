@@ -7,14 +7,9 @@ set -eu
 source=$1
 here=$source/tests/packaging
 container=claimdp-redlock
-skip() {
-    echo "SKIPPED: $*: the lock library's packages were NOT installed anywhere"
-    exit 77
-}
-docker version >/dev/null 2>&1 || skip "no Docker engine answers"
-"$source/deploy/images/base" bookworm || skip "debian:bookworm-slim can't be had here"
-docker rm -f -v "$container" >/dev/null 2>&1 || true # of a run that was killed
-trap 'docker rm -f -v "$container" >/dev/null 2>&1 || true' EXIT HUP INT TERM
+untried="the lock library's packages were NOT installed anywhere"
+# shellcheck source=tests/packaging/container.sh
+. "$(dirname "$0")/container.sh"
 
 # NET_ADMIN: the README's masters have addresses of their own.
 docker run --rm --name "$container" --cap-add NET_ADMIN -v "$source/build/packages:/packages:ro" \
