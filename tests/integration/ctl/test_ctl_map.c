@@ -33,76 +33,76 @@ static void setup_assets(void)
     add_worker("h1", "default", "{\"thumb\": " TEMPLATE "}");
 }
 
+static const struct {
+    const char *words[12];
+    int exit;
+    const char *says;
+} bad_input[] = {
+    {{"--kind", "noop"}, 2, "--sql is missing"},
+    {{"--sql", ASSET}, 2, "map needs either a command behind -- or --kind KIND"},
+    {{"--sql", ASSET, "--kind", "noop", "--", COMMAND}, 2, "map needs either a command"},
+    {{"--sql", "DELETE FROM asset RETURNING id", "--kind", "noop"}, 2, "--sql: syntax error"},
+    {{"--sql", "WITH d AS (DELETE FROM asset RETURNING id) SELECT * FROM d", "--kind", "noop"},
+     2,
+     "--sql: WITH clause containing a data-modifying statement"},
+    {{"--sql", "SELECT id, nextval('numbers') FROM asset", "--kind", "noop", "--slow"},
+     2,
+     "--sql: cannot execute nextval() in a read-only transaction"},
+    {{"--sql", "SELECT 1) AS x; DROP TABLE asset; SELECT * FROM (TABLE asset", "--kind", "noop"},
+     2,
+     "--sql: cannot insert multiple commands into a prepared statement"},
+    {{"--sql", "SELECT * FROM nowhere", "--kind", "noop"}, 2, "\"nowhere\" does not exist"},
+    {{"--sql", ASSET, "--key", "nr", "--kind", "noop"},
+     2,
+     "--key: the query has no column nr; it has: id, path"},
+    {{"--sql", ASSET, "--key", "path", "--kind", "noop"},
+     2,
+     "--key: no index leads from path to path"},
+    {{"--sql", "SELECT 1 AS a, '{}'::json AS j", "--key", "j", "--kind", "noop", "--slow"},
+     2,
+     "--sql: could not identify an ordering operator"},
+    {{"--sql", "SELECT NULLIF(id, 7) AS id FROM asset", "--kind", "noop", "--slow"},
+     2,
+     "--key: rows have NULL as id"},
+    {{"--sql", "SELECT id FROM asset", "--", COMMAND},
+     2,
+     "the command's {path}: the query has no column path; it has: id"},
+    {{"--sql", ASSET, "--", "/bin/rm", "{path}"},
+     5,
+     "no live worker of queue default allows this command (worker.commands); allowed: thumb on "
+     "h1: " TEMPLATE},
+    {{"--sql", ASSET, "--queue", "other", "--", COMMAND}, 5, "thumb on h1 (of other queues): "},
+    {{"--sql", ASSET, "--batch", "a:b", "--kind", "noop"}, 2, "--batch: 'a:b' is not allowed"},
+    {{"--sql", ASSET, "--concurrency", "0", "--kind", "noop"}, 2, "--concurrency"},
+    {{"--sql", ASSET, "--concurrency", "1001", "--kind", "noop"}, 2, "--concurrency"},
+    {{"--sql", ASSET, "--rate", "fast", "--kind", "noop"}, 2, "--rate: 'fast' is not allowed"},
+    {{"--sql", ASSET, "--queue", "A", "--kind", "noop"}, 2, "queue"},
+    {{"--sql", ASSET, "--into", "nowhere", "--kind", "noop"},
+     2,
+     "--into: there is no table nowhere"},
+    {{"--sql", ASSET, "--into", "asset", "--kind", "noop"},
+     2,
+     "--into asset: it has no column key; wanted: key"},
+    {{"--sql", ASSET, "--into", "keyless", "--kind", "noop"},
+     2,
+     "--into keyless: there is no unique or exclusion constraint matching"},
+    {{"--sql", ASSET, "--into", "short", "--kind", "noop"},
+     2,
+     "--into short: column \"error\" of relation \"short\" does not exist"},
+};
+
 START_TEST(map_bad_input_is_refused_before_anything_is_made)
 {
-    static const struct {
-        const char *words[12];
-        int exit;
-        const char *says;
-    } cases[] = {
-        {{"--kind", "noop"}, 2, "--sql is missing"},
-        {{"--sql", ASSET}, 2, "map needs either a command behind -- or --kind KIND"},
-        {{"--sql", ASSET, "--kind", "noop", "--", COMMAND}, 2, "map needs either a command"},
-        {{"--sql", "DELETE FROM asset RETURNING id", "--kind", "noop"}, 2, "--sql: syntax error"},
-        {{"--sql", "WITH d AS (DELETE FROM asset RETURNING id) SELECT * FROM d", "--kind", "noop"},
-         2,
-         "--sql: WITH clause containing a data-modifying statement"},
-        {{"--sql", "SELECT id, nextval('numbers') FROM asset", "--kind", "noop", "--slow"},
-         2,
-         "--sql: cannot execute nextval() in a read-only transaction"},
-        {{"--sql", "SELECT 1) AS x; DROP TABLE asset; SELECT * FROM (TABLE asset", "--kind",
-          "noop"},
-         2,
-         "--sql: cannot insert multiple commands into a prepared statement"},
-        {{"--sql", "SELECT * FROM nowhere", "--kind", "noop"}, 2, "\"nowhere\" does not exist"},
-        {{"--sql", ASSET, "--key", "nr", "--kind", "noop"},
-         2,
-         "--key: the query has no column nr; it has: id, path"},
-        {{"--sql", ASSET, "--key", "path", "--kind", "noop"},
-         2,
-         "--key: no index leads from path to path"},
-        {{"--sql", "SELECT 1 AS a, '{}'::json AS j", "--key", "j", "--kind", "noop", "--slow"},
-         2,
-         "--sql: could not identify an ordering operator"},
-        {{"--sql", "SELECT NULLIF(id, 7) AS id FROM asset", "--kind", "noop", "--slow"},
-         2,
-         "--key: rows have NULL as id"},
-        {{"--sql", "SELECT id FROM asset", "--", COMMAND},
-         2,
-         "the command's {path}: the query has no column path; it has: id"},
-        {{"--sql", ASSET, "--", "/bin/rm", "{path}"},
-         5,
-         "no live worker of queue default allows this command (worker.commands); allowed: thumb on "
-         "h1: " TEMPLATE},
-        {{"--sql", ASSET, "--queue", "other", "--", COMMAND}, 5, "thumb on h1 (of other queues): "},
-        {{"--sql", ASSET, "--batch", "a:b", "--kind", "noop"}, 2, "--batch: 'a:b' is not allowed"},
-        {{"--sql", ASSET, "--concurrency", "0", "--kind", "noop"}, 2, "--concurrency"},
-        {{"--sql", ASSET, "--concurrency", "1001", "--kind", "noop"}, 2, "--concurrency"},
-        {{"--sql", ASSET, "--rate", "fast", "--kind", "noop"}, 2, "--rate: 'fast' is not allowed"},
-        {{"--sql", ASSET, "--queue", "A", "--kind", "noop"}, 2, "queue"},
-        {{"--sql", ASSET, "--into", "nowhere", "--kind", "noop"},
-         2,
-         "--into: there is no table nowhere"},
-        {{"--sql", ASSET, "--into", "asset", "--kind", "noop"},
-         2,
-         "--into asset: it has no column key; wanted: key"},
-        {{"--sql", ASSET, "--into", "keyless", "--kind", "noop"},
-         2,
-         "--into keyless: there is no unique or exclusion constraint matching"},
-        {{"--sql", ASSET, "--into", "short", "--kind", "noop"},
-         2,
-         "--into short: column \"error\" of relation \"short\" does not exist"},
-    };
     ctl_sql(
         "CREATE TABLE public.keyless (key bigint, state text, result jsonb, error text, ended_at "
         "timestamptz)");
     ctl_sql("CREATE TABLE public.short (key bigint PRIMARY KEY, state text, result jsonb)");
     ctl_sql("CREATE SEQUENCE public.numbers");
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(bad_input); i++) {
         const char *words[16] = {"map"};
-        memcpy(words + 1, cases[i].words, sizeof cases[i].words);
-        ck_assert_msg(ctl_run_words(words) == cases[i].exit, "case %zu: %s", i, ctl_text());
-        assert_says(cases[i].says);
+        memcpy(words + 1, bad_input[i].words, sizeof bad_input[i].words);
+        ck_assert_msg(ctl_run_words(words) == bad_input[i].exit, "case %zu: %s", i, ctl_text());
+        assert_says(bad_input[i].says);
         ck_assert_int_eq(COUNT("claimd.map") + COUNT("claimd.job"), 0);
     }
 }
