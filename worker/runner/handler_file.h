@@ -43,8 +43,8 @@ struct handler_file {
     enum claimd_outcome exit_codes[256]; /* once: by exit code */
     int64_t memory;                      /* RLIMIT_DATA in octets; 0 = no limit */
     int64_t open_files;                  /* 0 = the worker's limit */
-    struct claimd_kind
-        kinds[CLAIMD_KINDS_MAX];       /* without `handle`; an unnamed kind ends the list */
+    /* without `handle`; an unnamed kind ends the list */
+    struct claimd_kind kinds[CLAIMD_KINDS_MAX];
     struct handler_mistakes *mistakes; /* set while the file is read */
 };
 

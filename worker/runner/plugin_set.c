@@ -248,17 +248,20 @@ static enum status load_commands(struct plugin_set *set, const char *commands, s
     json_auto_t *root = json_loads(commands, 0, NULL);
     const char *name = NULL;
     json_t *command = NULL;
-    enum status st = STATUS_OK;
     json_object_foreach(root, name, command)
     {
         struct handler_file h;
         struct err reason = {0};
-        enum status read = handler_file_of_command(name, command, &h, &reason);
-        if (st == STATUS_OK && add_program(set, read, &h, &reason) != STATUS_OK) {
-            st = refuse(set, h.file, reason.msg, err);
+        enum status st = handler_file_of_command(name, command, &h, &reason);
+        if (add_program(set, st, &h, &reason) == STATUS_OK) {
+            continue;
+        }
+        st = refuse(set, h.file, reason.msg, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
-    return st;
+    return STATUS_OK;
 }
 
 static enum status load_handlers(struct plugin_set *set, int directory, struct err *err)
