@@ -16,8 +16,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-void map_release(struct map *m)
+void map_release(struct map **slot)
 {
+    struct map *m = *slot;
+    if (m == NULL) {
+        return;
+    }
     source_release(&m->source);
     admin_rows_free(m->row);
     json_decref(m->command);
@@ -25,15 +29,7 @@ void map_release(struct map *m)
     free(m);
 }
 
-#define auto_map CLEANUP(map_slot)
-static void map_slot(struct map **slot)
-{
-    if (*slot != NULL) {
-        map_release(*slot);
-    }
-}
-
-static enum status map_new(const struct ctl *ctl, const struct ctl_args *args, struct map **ret,
+static enum status map_new(struct ctl *ctl, const struct ctl_args *args, struct map **ret,
                            struct err *err)
 {
     struct map *m = calloc(1, sizeof *m);
@@ -51,6 +47,13 @@ enum status map_ask(struct map *m, const struct pg_statement *statement, const c
 {
     const char *const params[] = {m->name, param};
     return admin_query(m->admin, statement, params, ret, err);
+}
+
+enum status map_keep_key(char **key, const char *last, struct err *err)
+{
+    free(*key);
+    *key = strdup(last);
+    return *key == NULL ? err_fail(err, STATUS_NOMEM, "out of memory") : STATUS_OK;
 }
 
 /* ---- options ---- */
@@ -245,8 +248,8 @@ static enum status run(struct map *m, bool follows, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    return ctl_call_verb((struct ctl *)(uintptr_t)m->ctl, &(struct ctl_args){.word_count = 0},
-                         &VERB_MAP_SHOW, (struct ctl_fixed){"name", m->name}, err);
+    return ctl_call_verb(m->ctl, &(struct ctl_args){.word_count = 0}, &VERB_MAP_SHOW,
+                         (struct ctl_fixed){"name", m->name}, err);
 }
 
 enum status map_run(struct ctl *ctl, const struct ctl_args *args, struct err *err)
@@ -280,8 +283,8 @@ enum status map_run(struct ctl *ctl, const struct ctl_args *args, struct err *er
 
 /* ---- commands for an existing map ---- */
 
-static enum status open_named(struct ctl *ctl, const struct ctl_args *args, struct map **ret,
-                              struct err *err)
+enum status map_open(struct ctl *ctl, const struct ctl_args *args, struct map **ret,
+                     struct err *err)
 {
     enum status st = map_new(ctl, args, ret, err);
     if (st != STATUS_OK) {
@@ -299,7 +302,7 @@ static enum status open_named(struct ctl *ctl, const struct ctl_args *args, stru
 enum status map_attach(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     auto_map struct map *m = NULL;
-    enum status st = open_named(ctl, args, &m, err);
+    enum status st = map_open(ctl, args, &m, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -340,10 +343,9 @@ static enum status walk(struct map *m, const struct pg_statement *statement, lon
         if (last == NULL) {
             return STATUS_OK;
         }
-        free(behind);
-        behind = strdup(last);
-        if (behind == NULL) {
-            return err_fail(err, STATUS_NOMEM, "out of memory");
+        st = map_keep_key(&behind, last, err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
 }
@@ -367,7 +369,7 @@ enum status map_cancel(struct ctl *ctl, const struct ctl_args *args, struct err 
 {
     auto_map struct map *m = NULL;
     long long jobs = 0;
-    enum status st = open_named(ctl, args, &m, err);
+    enum status st = map_open(ctl, args, &m, err);
     if (st == STATUS_OK) {
         st = walk(m, &SQL_ADMIN_MAP_CANCEL, &jobs, NULL, err);
     }
@@ -386,7 +388,7 @@ enum status map_retry(struct ctl *ctl, const struct ctl_args *args, struct err *
     if (ctl_value(args, "failed") == NULL) {
         return err_fail(err, STATUS_INVALID, "no rows are named: --failed");
     }
-    enum status st = open_named(ctl, args, &m, err);
+    enum status st = map_open(ctl, args, &m, err);
     if (st == STATUS_OK) {
         st = walk(m, &SQL_ADMIN_MAP_RETRY, &jobs, &left_out, err);
     }
@@ -394,7 +396,7 @@ enum status map_retry(struct ctl *ctl, const struct ctl_args *args, struct err *
         return st;
     }
     print_count(m, "retried", jobs, left_out,
-                "their jobs are gone or were never made; map again makes them anew");
+                "their jobs are gone or were never made; the same map call again makes new ones");
     return STATUS_OK;
 }
 
@@ -402,7 +404,7 @@ enum status map_drop(struct ctl *ctl, const struct ctl_args *args, struct err *e
 {
     auto_map struct map *m = NULL;
     long long rows = 0;
-    enum status st = open_named(ctl, args, &m, err);
+    enum status st = map_open(ctl, args, &m, err);
     for (long long gone = 1; st == STATUS_OK && gone > 0; rows += gone) {
         auto_admin_rows struct admin_rows *answer = NULL;
         st = map_ask(m, &SQL_ADMIN_MAP_DROP, "20000", &answer, err);

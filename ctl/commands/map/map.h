@@ -16,7 +16,7 @@
 
 /* Strings that are pointers here belong to `args` or `row`. */
 struct map {
-    const struct ctl *ctl;
+    struct ctl *ctl;
     const struct ctl_args *args;
     struct admin *admin;
     struct admin_rows *row; /* the map as read last; NULL until then */
@@ -32,11 +32,18 @@ struct map {
     const char *into; /* the caller's table for results; NULL = none */
     json_t *command;  /* its template; NULL = --kind */
 };
-void map_release(struct map *m);
+/* Opens a session and reads the map named by the first word. NOT_FOUND: there is no such map.
+ * Release it, by auto_map, whatever the status. */
+enum status map_open(struct ctl *ctl, const struct ctl_args *args, struct map **ret,
+                     struct err *err) MUST_USE;
+void map_release(struct map **slot);
+#define auto_map CLEANUP(map_release)
 
 /* Runs a statement about one map: $1 is its name, $2 is `param`. */
 enum status map_ask(struct map *m, const struct pg_statement *statement, const char *param,
                     struct admin_rows **ret, struct err *err) MUST_USE;
+/* Replaces *key, where a walk over the map continues, by a copy of `last`. */
+enum status map_keep_key(char **key, const char *last, struct err *err) MUST_USE;
 /* Reads the map into m->row and the members taken from it. NOT_FOUND: there is no such map. */
 enum status map_read(struct map *m, struct err *err) MUST_USE;
 

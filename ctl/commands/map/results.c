@@ -16,11 +16,9 @@ struct into {
     char key_type[TABLE_NAME_MAX];
 };
 
-static enum status refuse(enum status st, const struct map *m, const struct err *why,
-                          struct err *err)
+static void name_option(const struct map *m, char ret_what[TABLE_NAME_MAX])
 {
-    bool is_its_fault = st == STATUS_INTERNAL || st == STATUS_INVALID;
-    return err_fail(err, is_its_fault ? STATUS_INVALID : st, "--into %s: %s", m->into, why->msg);
+    (void)snprintf(ret_what, TABLE_NAME_MAX, "--into %s", m->into);
 }
 
 /* Looks the table up by the caller's search_path, and the type of its column `key`. */
@@ -38,15 +36,11 @@ static enum status find_table(struct map *m, struct into *ret, struct err *err)
         .types = types,
         .type_count = 1};
     auto_admin_rows struct admin_rows *rows = NULL;
-    struct err why = {0};
-    enum status st = admin_exec(m->admin, "BEGIN READ ONLY; SET LOCAL search_path TO DEFAULT", err);
+    char what[TABLE_NAME_MAX];
+    name_option(m, what);
+    enum status st = source_ask(m->admin, &statement, &m->into, what, &rows, err);
     if (st != STATUS_OK) {
         return st;
-    }
-    st = admin_query(m->admin, &statement, &m->into, &rows, &why);
-    (void)!admin_exec(m->admin, "ROLLBACK", NULL);
-    if (st != STATUS_OK) {
-        return refuse(st, m, &why, err);
     }
     if (admin_row_count(rows) == 0) {
         return err_fail(err, STATUS_INVALID, "--into: there is no table %s", m->into);
@@ -86,7 +80,9 @@ static enum status upsert(struct map *m, const char *sql, const char *behind, bo
     struct err why = {0};
     enum status st = admin_query(m->admin, &statement, params, ret, &why);
     if (st != STATUS_OK) {
-        return refuse(st, m, &why, err);
+        char what[TABLE_NAME_MAX];
+        name_option(m, what);
+        return source_refuse(st, what, &why, err);
     }
     return STATUS_OK;
 }
@@ -129,9 +125,7 @@ enum status map_put_into(struct map *m, struct err *err)
         if (last == NULL) {
             break;
         }
-        free(behind);
-        behind = strdup(last);
-        st = behind == NULL ? err_fail(err, STATUS_NOMEM, "out of memory") : STATUS_OK;
+        st = map_keep_key(&behind, last, err);
     }
     return st;
 }
@@ -158,32 +152,21 @@ static enum status print_lines(struct map *m, struct err *err)
             (void)fputs(m->ctl->is_json ? "]}\n" : "", out);
             return st;
         }
-        free(behind);
-        behind = strdup(admin_value(rows, count - 1, LINE_KEY));
-        if (behind == NULL) {
-            return err_fail(err, STATUS_NOMEM, "out of memory");
+        st = map_keep_key(&behind, admin_value(rows, count - 1, LINE_KEY), err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
 }
 
 enum status map_results(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    struct map *m = calloc(1, sizeof *m);
-    if (m == NULL) {
-        return err_fail(err, STATUS_NOMEM, "out of memory");
+    auto_map struct map *m = NULL;
+    enum status st = map_open(ctl, args, &m, err);
+    if (st != STATUS_OK) {
+        return st;
     }
-    m->ctl = ctl;
-    m->args = args;
-    (void)snprintf(m->name, sizeof m->name, "%.79s", args->words[0]);
-    enum status st = ctl_session(ctl, &m->admin, err);
-    if (st == STATUS_OK) {
-        st = map_read(m, err);
-    }
-    if (st == STATUS_OK) {
-        admin_set_timeout(m->admin, MAP_QUERY_US);
-        m->into = ctl_value(args, "into");
-        st = m->into == NULL ? print_lines(m, err) : map_put_into(m, err);
-    }
-    map_release(m);
-    return st;
+    admin_set_timeout(m->admin, MAP_QUERY_US);
+    m->into = ctl_value(args, "into");
+    return m->into == NULL ? print_lines(m, err) : map_put_into(m, err);
 }

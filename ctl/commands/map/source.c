@@ -13,36 +13,46 @@ enum { READ_KEY, READ_ROW, READ_N, READ_TOTAL, READ_IS_TWICE };
 
 /* ---- the caller's query ---- */
 
-static enum status refuse(enum status st, const struct err *why, struct err *err)
+enum status source_refuse(enum status st, const char *what, const struct err *why, struct err *err)
 {
     bool is_its_fault = st == STATUS_INTERNAL || st == STATUS_INVALID;
-    enum status told = is_its_fault ? STATUS_INVALID : st;
-    return err_fail(err, told, "--sql: %s", why->msg);
+    return err_fail(err, is_its_fault ? STATUS_INVALID : st, "%s: %s", what, why->msg);
 }
 
-/* Runs `sql` as a single statement: PostgreSQL refuses a query that contains a second one. */
-static enum status ask(const struct source *s, const char *sql, const char *param,
-                       struct admin_rows **ret, struct err *err)
+enum status source_ask(struct admin *admin, const struct pg_statement *statement,
+                       const char *const *params, const char *what, struct admin_rows **ret,
+                       struct err *err)
 {
-    static const unsigned as_the_key[] = {0};
-    const struct pg_statement statement = {
-        .name = "", .sql = sql, .types = as_the_key, .type_count = param == NULL ? 0 : 1};
     struct err why = {0};
-    enum status st = admin_exec(s->admin, "BEGIN READ ONLY; SET LOCAL search_path TO DEFAULT", err);
+    enum status st = admin_exec(admin, "BEGIN READ ONLY; SET LOCAL search_path TO DEFAULT", err);
     if (st != STATUS_OK) {
         return st;
     }
-    st = admin_query(s->admin, &statement, &param, ret, &why);
+    st = admin_query(admin, statement, params, ret, &why);
     if (st != STATUS_OK) {
-        (void)!admin_exec(s->admin, "ROLLBACK", NULL);
-        return refuse(st, &why, err);
+        (void)!admin_exec(admin, "ROLLBACK", NULL);
+        return source_refuse(st, what, &why, err);
     }
-    st = admin_exec(s->admin, "COMMIT", err);
+    st = admin_exec(admin, "COMMIT", err);
     if (st != STATUS_OK) {
         admin_rows_free(*ret);
         *ret = NULL;
     }
     return st;
+}
+
+/* Runs the text as a single statement: PostgreSQL refuses a query that contains a second one. */
+static enum status ask(const struct source *s, const struct text *sql, const char *param,
+                       struct admin_rows **ret, struct err *err)
+{
+    static const unsigned as_the_key[] = {0};
+    enum status st = text_end(sql, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const struct pg_statement statement = {
+        .name = "", .sql = text_str(sql), .types = as_the_key, .type_count = param == NULL ? 0 : 1};
+    return source_ask(s->admin, &statement, &param, "--sql", ret, err);
 }
 
 static void put_key(struct text *out, const char *key)
@@ -113,10 +123,7 @@ static enum status check_columns(struct source *s, const json_t *command, struct
     text_put(&sql, "SELECT *");
     put_from(&sql, s);
     text_put(&sql, " LIMIT 0");
-    enum status st = text_end(&sql, err);
-    if (st == STATUS_OK) {
-        st = ask(s, text_str(&sql), NULL, &rows, err);
-    }
+    enum status st = ask(s, &sql, NULL, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -145,10 +152,7 @@ static enum status check_nulls(const struct source *s, struct err *err)
     text_put(&sql, " WHERE " ROW ".");
     put_key(&sql, s->key);
     text_put(&sql, " IS NULL)");
-    enum status st = text_end(&sql, err);
-    if (st == STATUS_OK) {
-        st = ask(s, text_str(&sql), NULL, &rows, err);
-    }
+    enum status st = ask(s, &sql, NULL, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -169,12 +173,9 @@ static enum status check_index(const struct source *s, struct err *err)
     text_put(&sql, " ORDER BY " ROW ".");
     put_key(&sql, s->key);
     text_put(&sql, " LIMIT %d", SOURCE_CHUNK);
-    enum status st = text_end(&sql, err);
+    enum status st = admin_exec(s->admin, "SET enable_sort = off", err);
     if (st == STATUS_OK) {
-        st = admin_exec(s->admin, "SET enable_sort = off", err);
-    }
-    if (st == STATUS_OK) {
-        st = ask(s, text_str(&sql), NULL, &rows, err);
+        st = ask(s, &sql, NULL, &rows, err);
     }
     for (int i = 0; st == STATUS_OK && i < admin_row_count(rows); i++) {
         const char *line = admin_value(rows, i, 0);
@@ -256,10 +257,7 @@ enum status source_count(const struct source *s, char ret_count[24], struct err 
     autotext struct text sql = TEXT_INIT(2 * SOURCE_QUERY_MAX);
     text_put(&sql, "SELECT count(*)");
     put_from(&sql, s);
-    enum status st = text_end(&sql, err);
-    if (st == STATUS_OK) {
-        st = ask(s, text_str(&sql), NULL, &rows, err);
-    }
+    enum status st = ask(s, &sql, NULL, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -271,7 +269,7 @@ enum status source_read(const struct source *s, const char *behind, struct admin
                         bool *ret_is_last, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = ask(s, text_str(behind == NULL ? &s->first : &s->next), behind, &rows, err);
+    enum status st = ask(s, behind == NULL ? &s->first : &s->next, behind, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }

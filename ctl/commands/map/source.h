@@ -23,6 +23,15 @@ struct source {
     struct text next;  /* … for chunks after a key */
 };
 
+/* Runs one statement, as the caller would: in a read-only transaction, with the caller's
+ * search_path. An error that is the statement's fault is INVALID; each begins with `what`. */
+enum status source_ask(struct admin *admin, const struct pg_statement *statement,
+                       const char *const *params, const char *what, struct admin_rows **ret,
+                       struct err *err) MUST_USE;
+/* Takes an error of a statement of the caller's: INVALID if it is the statement's fault. */
+enum status source_refuse(enum status st, const char *what, const struct err *why,
+                          struct err *err) MUST_USE;
+
 /* Checks the query before its rows are read: that it has the key's column and those that the
  * command (may be NULL) names, that no key is NULL, and, unless `is_slow`, that an index returns
  * rows in the order of the key. */
