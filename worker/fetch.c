@@ -350,7 +350,8 @@ void fetch_take(struct worker *w, const struct hint *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
         limits_popped(w, h);
-        bool is_placed = !may_ahead(w, h, now);
+        /* A pop that blocked since a runner was idle may return when all run long jobs. */
+        bool is_placed = f.runners == 0 || !may_ahead(w, h, now);
         if (!may_take(w) || n == ARRAY_COUNT(jobs) || listen_is_paused(w, h->queue) ||
             (is_placed && places == 0) || !limits_take(w, h->queue)) {
             hint_return_add(w, h); /* INTERFACES rule 6 */

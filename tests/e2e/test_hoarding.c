@@ -101,13 +101,29 @@ START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
 END_TEST
 
 /* Counts on all masters: hints go to the first one that answers in time. */
-static int64_t passed_on(void)
+static int64_t hints_in(const char *set)
 {
     int64_t hints = 0;
     for (size_t i = 0; i < MASTERS; i++) {
-        hints += fleet_redis_i64(&fleet, i, "ZCARD claimd:hints:default:sleep");
+        char command[80];
+        (void)snprintf(command, sizeof command, "ZCARD claimd:hints:%s", set);
+        hints += fleet_redis_i64(&fleet, i, command);
     }
     return hints;
+}
+
+static int64_t passed_on(void)
+{
+    return hints_in("default:sleep");
+}
+
+static void quiet_all_but_the_first(void)
+{
+    for (size_t i = 1; i < WORKERS; i++) {
+        fleet_signal(fleet.workers[i], SIGUSR1);
+        ck_assert(
+            WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", i, "event=quiet") == 1, SOON_US));
+    }
 }
 
 /* The other workers take nothing, so hints that are passed on stay where all others could find
@@ -116,11 +132,7 @@ START_TEST(what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further)
 {
     drain_short();
     int before = handed_back();
-    for (size_t i = 1; i < WORKERS; i++) {
-        fleet_signal(fleet.workers[i], SIGUSR1);
-        ck_assert(
-            WAIT_UNTIL(fleet_log_count(&fleet, "claimd-worker", i, "event=quiet") == 1, SOON_US));
-    }
+    quiet_all_but_the_first();
     enqueue("sleep", "{\"ms\": 600000}", "default", LONG);
     ck_assert(WAIT_UNTIL(passed_on() >= LONG - SLOTS, SOON_US));
     ck_assert_int_eq(running(), SLOTS);
@@ -194,6 +206,24 @@ START_TEST(long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead)
 }
 END_TEST
 
+/* Pops that block on the other masters when the last runner is taken return hints later: such a
+ * hint goes back, so that any other worker with an idle runner can take it. */
+START_TEST(L9_a_short_job_is_not_claimed_behind_long_ones_of_another_queue)
+{
+    drain_short();
+    quiet_all_but_the_first();
+    enqueue("sleep", "{\"ms\": 600000}", "other", SLOTS);
+    ck_assert(WAIT_UNTIL(running() == SLOTS, SOON_US));
+    for (int64_t count = 1; count <= 8; count++) {
+        enqueue("noop", "{}", "default", 1);
+        ck_assert(WAIT_UNTIL(hints_in("default") == count || running() > SLOTS, SOON_US));
+        ck_assert_int_eq(running(), SLOTS);
+    }
+    sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
+    ck_assert(WAIT_UNTIL(running() == 0, SOON_US));
+}
+END_TEST
+
 static void enqueue_on_all(const char *kind, const char *args, int count)
 {
     sql_run(fleet.sql,
@@ -241,6 +271,7 @@ int main(void)
     tcase_add_unchecked_fixture(two, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(two, setup_two_queues, teardown);
     tcase_add_test(two, long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead);
+    tcase_add_test(two, L9_a_short_job_is_not_claimed_behind_long_ones_of_another_queue);
     suite_add_tcase(s, two);
     TCase *many = tcase_create("many queues");
     tcase_set_timeout(many, 300);
