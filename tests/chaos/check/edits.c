@@ -27,13 +27,6 @@ static int64_t asked_at(const struct job *j, int64_t fence)
     return 0;
 }
 
-/* True if the commit may be lost because an asynchronous standby had not received it when it took
- * over. */
-static bool may_be_lost(const struct run *r, int64_t t)
-{
-    return fault_in(r, "failover_async", t, t + 60 * NS_PER_S) != NULL;
-}
-
 /* An edit for the next attempt of a running job is dropped if there is no next attempt
  * (docs/guide/operating-jobs.md), and a retry by hand restores what was in the history. */
 static bool was_retried_since(const struct job *j, int64_t fence, int64_t t)
@@ -84,7 +77,7 @@ void check_edits(struct run *r)
         const struct job *j = &r->jobs[i];
         for (size_t k = 0; k < j->event_count; k++) {
             const struct event *e = &j->events[k];
-            if (may_be_lost(r, e->t)) {
+            if (commit_may_be_lost(r, e->t, e->t)) {
                 continue;
             }
             if (e->op == OP_EDIT && e->phase == PH_OK && e->version > 0) {

@@ -5,6 +5,8 @@
 
 #define TELLING_NS (100 * NS_PER_MS) /* the kit notices an end before it records its kill */
 
+#define LOST_TAIL_NS (60 * NS_PER_S)
+
 bool fault_is(const struct fault *f, const char *word)
 {
     return strstr(f->what, word) != NULL;
@@ -19,6 +21,11 @@ const struct fault *fault_in(const struct run *r, const char *word, int64_t from
         }
     }
     return NULL;
+}
+
+bool commit_may_be_lost(const struct run *r, int64_t from, int64_t to)
+{
+    return fault_in(r, "failover_async", from, to + LOST_TAIL_NS) != NULL;
 }
 
 static bool is_its_time(const struct fault *f, const struct process *p)

@@ -10,7 +10,6 @@
 
 #define K1 "K1"
 /* Commits that an asynchronous standby lacked when it took over were acknowledged, and are lost. */
-#define LOST_TAIL_NS (60 * NS_PER_S)
 
 /* One request, from its `inv` to its answer, if there is one. */
 struct request {
@@ -131,13 +130,6 @@ static bool may_have_ended(const struct run *r, const struct requests *q,
     return was_reaped_whole(r, claim, before);
 }
 
-/* True if the answered commit may be lost with the old primary because a failover followed
- * shortly. */
-static bool may_be_lost(const struct run *r, int64_t t)
-{
-    return fault_in(r, "failover_async", t, t + LOST_TAIL_NS) != NULL;
-}
-
 static void check_claims(struct run *r, const struct job *j, const struct requests *q)
 {
     const struct request *before = NULL;
@@ -152,7 +144,8 @@ static void check_claims(struct run *r, const struct job *j, const struct reques
             violation(r, K1, "S1", j->id,
                       "fence %" PRId64 " was given after the larger fence %" PRId64, before->fence,
                       c->fence);
-        } else if (before != NULL && !j->is_edited && !may_be_lost(r, before->to) &&
+        } else if (before != NULL && !j->is_edited &&
+                   !commit_may_be_lost(r, before->from, before->to) &&
                    !may_have_ended(r, q, before, c->to)) {
             violation(r, K1, "S3", j->id,
                       "claimed under fence %" PRId64 " while it still ran under fence %" PRId64,
@@ -197,8 +190,9 @@ static void check_completion(struct run *r, const struct job *j, const struct re
     }
     for (size_t i = 0; i < q->count; i++) {
         const struct request *c = &q->list[i];
-        bool is_newer = is_claim(c) && c->fence > done->fence && !may_be_lost(r, done->to) &&
-                        !may_be_lost(r, c->to) && !was_retried(j, done->from, c->to);
+        bool is_newer =
+            is_claim(c) && c->fence > done->fence && !commit_may_be_lost(r, done->from, done->to) &&
+            !commit_may_be_lost(r, c->from, c->to) && !was_retried(j, done->from, c->to);
         if (is_newer) {
             violation(r, K1, c->to < done->from ? "S3" : "S2", j->id,
                       "the completion under fence %" PRId64 " was accepted, and there is a claim "
@@ -223,7 +217,8 @@ static void check_refusal(struct run *r, const struct job *j, const struct reque
             return;
         }
     }
-    bool is_excused = claim == NULL || j->is_edited || may_be_lost(r, claim->to) ||
+    bool is_excused = claim == NULL || j->is_edited ||
+                      commit_may_be_lost(r, claim->from, claim->to) ||
                       was_reaped_whole(r, claim, refused->to);
     if (!is_excused) {
         violation(r, K1, "S3", j->id,
@@ -243,7 +238,8 @@ static void check_single_end(struct run *r, const struct job *j, const struct re
         if (!is_move) {
             continue;
         }
-        if (before != NULL && before->fence == e->fence && !may_be_lost(r, before->to)) {
+        if (before != NULL && before->fence == e->fence &&
+            !commit_may_be_lost(r, before->from, before->to)) {
             violation(r, K1, "S3", j->id,
                       "two ends of the run under fence %" PRId64 " were accepted, of %s and of %s",
                       e->fence, before->process, e->process);
@@ -264,7 +260,8 @@ static void check_runs(struct run *r, const struct job *j, const struct requests
         if (before != NULL && before->fence == s->fence) {
             violation(r, K1, "S19", j->id, "started twice under fence %" PRId64, s->fence);
         } else if (before != NULL && s->is_once && !before->is_own_wish &&
-                   !was_retried(j, before->from, s->from) && !may_be_lost(r, before->from)) {
+                   !was_retried(j, before->from, s->from) &&
+                   !commit_may_be_lost(r, before->from, before->from)) {
             violation(r, K1, "S10", j->id,
                       "at most once, and started under fence %" PRId64 " after fence %" PRId64,
                       s->fence, before->fence);

@@ -34,13 +34,6 @@ static const struct event *find_submitted(const struct job *j)
     return NULL;
 }
 
-/* True if the commit may be lost: it was acknowledged just before an asynchronous standby took
- * over. */
-static bool may_be_lost(const struct run *r, int64_t t)
-{
-    return fault_in(r, "failover_async", t, t + 60 * NS_PER_S) != NULL;
-}
-
 static bool was_deleted(const struct job *j)
 {
     for (size_t i = 0; i < j->event_count; i++) {
@@ -60,12 +53,12 @@ static void check_submitted(struct run *r, const struct job *j)
         return;
     }
     if (j->final_count == 0) {
-        if (!was_deleted(j) && !may_be_lost(r, in->t)) {
+        if (!was_deleted(j) && !commit_may_be_lost(r, in->t, in->t)) {
             violation(r, K3, "S15", j->id, "its insert was acknowledged, and it is not there");
         }
         return;
     }
-    if (may_be_lost(r, in->t)) {
+    if (commit_may_be_lost(r, in->t, in->t)) {
         return; /* its id may now belong to another job */
     }
     const char *expected = in->name;
@@ -143,7 +136,7 @@ static void check_starts(struct run *r, const struct job *j)
     int64_t cancelled = NEVER;
     for (size_t i = 0; i < j->event_count; i++) {
         const struct event *e = &j->events[i];
-        if (e->op == OP_CANCEL && e->phase == PH_OK && !may_be_lost(r, e->t)) {
+        if (e->op == OP_CANCEL && e->phase == PH_OK && !commit_may_be_lost(r, e->t, e->t)) {
             cancelled = e->t < cancelled ? e->t : cancelled;
         } else if (e->op == OP_RETRY && e->phase != PH_FAIL) {
             cancelled = NEVER;
@@ -152,7 +145,7 @@ static void check_starts(struct run *r, const struct job *j)
             starts = 0;
         } else if (e->op == OP_STARTED) {
             /* Does not count a start whose claim may have been lost. */
-            starts += may_be_lost(r, e->t) ? 0 : 1;
+            starts += commit_may_be_lost(r, e->t, e->t) ? 0 : 1;
             if (e->t > cancelled) {
                 violation(r, K3, "S11", j->id, "started after its cancel was acknowledged");
             }

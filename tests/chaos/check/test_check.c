@@ -108,6 +108,9 @@ static const struct planted planted[] = {
      "{'t':14003100000,'p':'w.2','op':'claim','ph':'ok','job':1,'f':14,'att':3}\n"},
     {"completed under an older fence than a claim that was lost with its primary", NULL, HISTORY,
      NULL, "{'t':14003100000,'p':'w.2','op':'claim','ph':'ok','job':1,'f':14,'att':3}\n"},
+    {"completed under an older fence than a lost claim that was answered late", NULL, HISTORY, NULL,
+     "{'t':14003100000,'p':'w.2','op':'claim','ph':'inv','job':1}\n"
+     "{'t':14003400000,'p':'w.2','op':'claim','ph':'ok','job':1,'f':14,'att':3}\n"},
     {"a rightful completion is refused", "K1/S3", HISTORY, "'op':'complete','ph':'ok','job':2",
      "'op':'complete','ph':'stale','job':2"},
     {"more attempts than allowed", "K1/S7", HISTORY, "'f':11,'att':2,'max':25",
@@ -318,6 +321,12 @@ static const struct planted planted[] = {
     "{'t':37000000000,'ph':'ok','x':'net_hole','target':'w1-pg0'}\n"
 #define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
+#define FAILOVER                                                         \
+    "{'t':14003200000,'ph':'inv','x':'failover_async','target':'pg0'}\n" \
+    "{'t':14003300000,'ph':'ok','x':'failover_async','target':'pg0'}\n"  \
+    "{'t':14003100000,'ph':'inv','x':'suspend','target':'w2'}\n"         \
+    "{'t':17900000000,'ph':'ok','x':'suspend','target':'w2'}\n"
+
 /* Lines that the change of this name also adds to other files. */
 static const struct {
     const char *name;
@@ -330,10 +339,8 @@ static const struct {
     {"two hold a lock after the host's clock was stepped: counted", NEMESIS,
      "{'t':13003500000,'ph':'info','x':'host_clock','step_us':94000}\n"},
     {"completed under an older fence than a claim that was lost with its primary", NEMESIS,
-     "{'t':14003200000,'ph':'inv','x':'failover_async','target':'pg0'}\n"
-     "{'t':14003300000,'ph':'ok','x':'failover_async','target':'pg0'}\n"
-     "{'t':14003100000,'ph':'inv','x':'suspend','target':'w2'}\n"
-     "{'t':17900000000,'ph':'ok','x':'suspend','target':'w2'}\n"},
+     FAILOVER},
+    {"completed under an older fence than a lost claim that was answered late", NEMESIS, FAILOVER},
     {"a rescue takes long, Redis being away", NEMESIS,
      "{'t':4000000000,'ph':'inv','x':'redis_away','target':'r0'}\n"
      "{'t':9000000000,'ph':'ok','x':'redis_away','target':'r0'}\n"},

@@ -22,9 +22,10 @@ static bool is_terminal(const char *state)
            is_state(state, "cancelled");
 }
 
-static bool may_be_lost(const struct run *r, int64_t t)
+static bool was_lost(const struct run *r, const json_t *acked)
 {
-    return fault_in(r, "failover_async", t, t + 60 * NS_PER_S) != NULL;
+    int64_t t = json_integer_value(json_object_get(acked, "t"));
+    return commit_may_be_lost(r, t, t);
 }
 
 /* ---- unique keys ---- */
@@ -133,8 +134,7 @@ static void take_batch(struct run *r, void *ctx, const json_t *o)
             }
         }
     }
-    if (follow_ups == 0 && r->row_count > 0 &&
-        !may_be_lost(r, json_integer_value(json_object_get(o, "t")))) {
+    if (follow_ups == 0 && r->row_count > 0 && !was_lost(r, o)) {
         violation(r, K3, "S22", json_integer_value(json_array_get(members, 0)),
                   "its batch %" PRId64 " has no follow-up", batch);
     }
@@ -173,8 +173,7 @@ static void take_after(struct run *r, void *ctx, const json_t *o)
     {
         const struct job *other = run_job(r, json_integer_value(before));
         const struct row *end = first_with(other, is_terminal);
-        bool is_known = claim != NULL && other != NULL && other->row_count > 0 &&
-                        !may_be_lost(r, json_integer_value(json_object_get(o, "t")));
+        bool is_known = claim != NULL && other != NULL && other->row_count > 0 && !was_lost(r, o);
         if (is_known && (end == NULL || end->seq > claim->seq)) {
             violation(r, K3, "S23", j->id, "claimed before job %" PRId64 " had ended", other->id);
         }
