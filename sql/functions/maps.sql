@@ -82,28 +82,66 @@ BEGIN
         m.last_key := NULL;
         m.loaded_at := NULL;
         m.cancelled_at := NULL;
+        m.is_first := false;
     END IF;
     m.max_running := COALESCE(map_begin.max_running, m.max_running);
     m.rate := COALESCE(map_begin.rate, m.rate);
     m.into_table := COALESCE(map_begin.into_table, m.into_table);
-    UPDATE map o SET last_key = m.last_key, loaded_at = m.loaded_at, cancelled_at = m.cancelled_at, max_running = m.max_running,
-                     rate = m.rate, into_table = m.into_table
+    UPDATE map o SET last_key = m.last_key, loaded_at = m.loaded_at, cancelled_at = m.cancelled_at, is_first = m.is_first,
+                     max_running = m.max_running, rate = m.rate, into_table = m.into_table
      WHERE o.id = m.id;
     PERFORM apply_map_limits(m);
     id := m.id;
     last_key := m.last_key;
 END $$;
 
--- Returns the states that map_done has for these keys, in their order; NULL for a key without an entry. The array is empty if the map has
--- no entries at all.
-CREATE OR REPLACE FUNCTION states_of_rows(map bigint, keys text[]) RETURNS text[]
+-- Returns how the rows of these keys ended last, in their order; NULL for a row that has not ended. The array is empty if no row of the
+-- map has. A row that has just ended is in map_ended, and only later in map_done.
+CREATE OR REPLACE FUNCTION states_of_rows(m map, keys text[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    prefix text := 'map:' || m.name || ':';
 BEGIN
-    IF NOT EXISTS (SELECT FROM map_done d WHERE d.map_id = map) THEN
+    IF NOT EXISTS (SELECT FROM map_done d WHERE d.map_id = m.id)
+       AND NOT EXISTS (SELECT FROM map_ended e WHERE e.unique_key > prefix AND e.unique_key < 'map:' || m.name || ';') THEN
         RETURN '{}';
     END IF;
-    RETURN ARRAY(SELECT (SELECT d.state FROM map_done d WHERE d.map_id = map AND d.key = u.key)
-                   FROM unnest(keys) WITH ORDINALITY AS u(key, n) ORDER BY u.n);
+    RETURN ARRAY(SELECT (SELECT s.state
+                           FROM (SELECT e.n, e.state FROM map_ended e WHERE e.unique_key = prefix || u.key
+                                 UNION ALL
+                                 SELECT d.n, d.state FROM map_done d WHERE d.map_id = m.id AND d.key = u.key) AS s
+                          ORDER BY s.n DESC LIMIT 1)
+                   FROM unnest(keys) WITH ORDINALITY AS u(key, place) ORDER BY u.place);
+END $$;
+
+-- Inserts the unique keys `wanted`, each for the job with the id in the same place, unless they are held. Returns the ids whose keys were
+-- inserted, in ascending order.
+CREATE OR REPLACE FUNCTION hold_keys(wanted text[], ids bigint[]) RETURNS bigint[]
+LANGUAGE sql SET search_path = claimd, pg_catalog, pg_temp AS $$
+    WITH held AS (
+        INSERT INTO job_key (key, job_id, states)
+        SELECT u.key, u.id, 'open' FROM unnest(wanted, ids) AS u(key, id) WHERE u.key IS NOT NULL
+            ON CONFLICT ON CONSTRAINT job_key_pkey DO NOTHING
+        RETURNING job_id
+    )
+    SELECT COALESCE(array_agg(h.job_id ORDER BY h.job_id), '{}') FROM held h
+$$;
+
+-- Likewise, and deletes keys without a job: the end of a job leaves its key behind if another transaction has locked it (job_ended()).
+CREATE OR REPLACE FUNCTION hold_free_keys(wanted text[], ids bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    won bigint[] := hold_keys(wanted, ids);
+BEGIN
+    IF cardinality(won) < cardinality(array_remove(wanted, NULL)) THEN
+        DELETE FROM job_key k
+         WHERE k.key = ANY (wanted) AND won[width_bucket(k.job_id, won)] IS DISTINCT FROM k.job_id
+           AND NOT EXISTS (SELECT FROM job j WHERE j.id = k.job_id);
+        IF FOUND THEN
+            won := ARRAY(SELECT w.id FROM unnest(won || hold_keys(wanted, ids)) AS w(id) ORDER BY w.id);
+        END IF;
+    END IF;
+    RETURN won;
 END $$;
 
 -- Makes jobs of a map due until `wanted` of them are, and returns how many it made due. Loading inserts the jobs with the time
@@ -167,6 +205,7 @@ DECLARE
     why text[];
     ids bigint[];
     won bigint[];
+    done bigint[];
     fresh bigint;
 BEGIN
     SELECT * INTO m FROM map o WHERE o.id = map_load.map FOR NO KEY UPDATE;
@@ -181,7 +220,7 @@ BEGIN
     IF EXISTS (SELECT FROM queue q WHERE q.name = m.queue AND q.max_open IS NOT NULL) THEN
         PERFORM take_room(m.queue, cardinality(keys));
     END IF;
-    states := states_of_rows(m.id, keys);
+    states := CASE WHEN m.is_first THEN '{}' ELSE states_of_rows(m, keys) END;
     -- Parses only rows longer than 64 KiB, since this runs for every row. Rows come from to_jsonb(), which has written out all digits of
     -- numbers, so parsing makes none much longer.
     why := ARRAY(SELECT CASE WHEN u.state = 'completed' THEN NULL
@@ -190,32 +229,35 @@ BEGIN
                              WHEN octet_length(u.row) > 65536 AND is_too_long(u.row::jsonb, 1048576)
                              THEN format('the row has %s octets as JSON, at most 1048576', octet_length(u.row)) END
                    FROM unnest(keys, rows, states) WITH ORDINALITY AS u(key, row, state, n) ORDER BY u.n);
+    failed := cardinality(array_remove(why, NULL));
     ids := ARRAY(SELECT nextval('job_id_seq') FROM unnest(keys));
-    -- The end of a job leaves its key behind if another transaction has locked it (job_ended()).
-    DELETE FROM job_key k
-     WHERE k.key = ANY (ARRAY(SELECT prefix || u.key FROM unnest(keys) AS u(key)))
-       AND NOT EXISTS (SELECT FROM job j WHERE j.id = k.job_id);
-    WITH held AS (
-        INSERT INTO job_key (key, job_id, states)
-        SELECT prefix || u.key, u.id, 'open' FROM unnest(keys, ids, states, why) AS u(key, id, state, why)
-         WHERE u.why IS NULL AND u.state IS DISTINCT FROM 'completed'
-            ON CONFLICT ON CONSTRAINT job_key_pkey DO NOTHING
-        RETURNING job_id
-    )
-    SELECT COALESCE(array_agg(h.job_id ORDER BY h.job_id), '{}') INTO won FROM held h;
+    won := hold_free_keys(ARRAY(SELECT CASE WHEN u.why IS NULL AND u.state IS DISTINCT FROM 'completed' THEN prefix || u.key END
+                                  FROM unnest(keys, states, why) WITH ORDINALITY AS u(key, state, why, n) ORDER BY u.n), ids);
+    fresh := cardinality(won) + failed;
+    -- A row may have completed since `states` was read. Now that its key is held here, that is visible: the end of a job commits before its key
+    -- is free.
+    IF NOT m.is_first THEN
+        states := states_of_rows(m, keys);
+        done := ARRAY(SELECT u.id FROM unnest(ids, states) AS u(id, state)
+                       WHERE u.state = 'completed' AND won[width_bucket(u.id, won)] = u.id);
+        DELETE FROM job_key k WHERE k.key = ANY (ARRAY(SELECT prefix || u.key FROM unnest(keys, ids) AS u(key, id) WHERE u.id = ANY (done)))
+                                AND k.job_id = ANY (done);
+        won := ARRAY(SELECT w.id FROM unnest(won) AS w(id) WHERE w.id <> ALL (done) ORDER BY w.id);
+        fresh := (SELECT count(*) FROM unnest(ids, states, why) AS u(id, state, why)
+                   WHERE u.state IS NULL AND (u.why IS NOT NULL OR won[width_bucket(u.id, won)] = u.id));
+    END IF;
     INSERT INTO job (id, kind, args, queue, priority, share, share_key, unique_key, exclusive_key, scheduled_at, flags, metadata)
     OVERRIDING SYSTEM VALUE
     SELECT u.id, m.kind, u.row::jsonb, m.queue, 4, lane, 'map:' || m.name, prefix || u.key, 'map:' || m.name, job_waits(), job_flags,
            jsonb_build_object('map', m.name)
       FROM unnest(keys, rows, ids) AS u(key, row, id)
      WHERE won[width_bucket(u.id, won)] = u.id;
-    INSERT INTO map_ended (job_id, unique_key, state, error)
-    SELECT CASE WHEN u.why IS NULL THEN u.id END, prefix || u.key, CASE WHEN u.why IS NOT NULL THEN 'discarded' END, u.why
-      FROM unnest(keys, ids, states, why) AS u(key, id, state, why)
-     WHERE u.why IS NOT NULL OR (u.state IS NOT NULL AND won[width_bucket(u.id, won)] = u.id);
-    SELECT count(u.why), count(*) FILTER (WHERE u.state IS NULL AND (u.why IS NOT NULL OR won[width_bucket(u.id, won)] = u.id))
-      INTO failed, fresh
-      FROM unnest(ids, states, why) AS u(id, state, why);
+    IF failed > 0 OR NOT m.is_first THEN
+        INSERT INTO map_ended (job_id, unique_key, state, error)
+        SELECT CASE WHEN u.why IS NULL THEN u.id END, prefix || u.key, CASE WHEN u.why IS NOT NULL THEN 'discarded' END, u.why
+          FROM unnest(keys, ids, states, why) AS u(key, id, state, why)
+         WHERE u.why IS NOT NULL OR (u.state IS NOT NULL AND won[width_bucket(u.id, won)] = u.id);
+    END IF;
     made := cardinality(won);
     skipped := COALESCE(cardinality(keys), 0) - made - failed;
     UPDATE map o SET rows = o.rows + fresh, last_key = COALESCE(keys[cardinality(keys)], o.last_key),
@@ -241,20 +283,20 @@ BEGIN
     ), last AS MATERIALIZED (
         SELECT DISTINCT ON (m.id, e.unique_key)
                m.id AS map_id, substr(e.unique_key, length('map:' || m.name || ':') + 1) AS key,
-               e.job_id, e.ended_at, e.attempts, e.state, e.result, e.error
+               e.n, e.job_id, e.ended_at, e.attempts, e.state, e.result, e.error
           FROM ended e JOIN map m ON m.name = split_part(e.unique_key, ':', 2)
-         ORDER BY m.id, e.unique_key, e.ended_at DESC
-    ), change AS MATERIALIZED ( -- entries may arrive out of order: the latest counts
+         ORDER BY m.id, e.unique_key, e.n DESC
+    ), change AS MATERIALIZED ( -- a later entry may have been moved before
         SELECT l.*, d.state AS old_state
           FROM last l LEFT JOIN map_done d ON d.map_id = l.map_id AND d.key = l.key
-         WHERE (d.ended_at > l.ended_at) IS NOT TRUE
+         WHERE (d.n > l.n) IS NOT TRUE
     ), opened AS (
         DELETE FROM map_done d USING change c WHERE d.map_id = c.map_id AND d.key = c.key AND c.state IS NULL
     ), put AS (
-        INSERT INTO map_done AS d (map_id, key, job_id, state, result, error, attempts, ended_at)
-        SELECT c.map_id, c.key, c.job_id, c.state, c.result, c.error, c.attempts, c.ended_at FROM change c WHERE c.state IS NOT NULL
+        INSERT INTO map_done AS d (map_id, key, n, job_id, state, result, error, attempts, ended_at)
+        SELECT c.map_id, c.key, c.n, c.job_id, c.state, c.result, c.error, c.attempts, c.ended_at FROM change c WHERE c.state IS NOT NULL
             ON CONFLICT ON CONSTRAINT map_done_pkey
-            DO UPDATE SET job_id = excluded.job_id, state = excluded.state, result = excluded.result, error = excluded.error,
+            DO UPDATE SET n = excluded.n, job_id = excluded.job_id, state = excluded.state, result = excluded.result, error = excluded.error,
                           attempts = excluded.attempts, ended_at = excluded.ended_at
     ), counted AS (
         UPDATE map_count n
@@ -375,6 +417,6 @@ BEGIN
     RETURN gone;
 END $$;
 
-REVOKE ALL ON FUNCTION find_map, apply_map_limits, why_no_map_limits, why_another_map, states_of_rows, feed_map, feed_maps, map_begin, map_load, move_map_ends, map_limit,
+REVOKE ALL ON FUNCTION find_map, apply_map_limits, why_no_map_limits, why_another_map, states_of_rows, hold_keys, hold_free_keys, feed_map, feed_maps, map_begin, map_load, move_map_ends, map_limit,
     map_pause, map_jobs, map_cancel, map_retry, map_drop FROM PUBLIC, {roles};
 GRANT EXECUTE ON FUNCTION map_begin, map_load, map_limit, map_pause, map_cancel, map_retry, map_drop TO claimd_admin;

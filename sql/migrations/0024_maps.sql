@@ -9,6 +9,7 @@ CREATE TABLE map (
     cancelled_at timestamptz,
     rows bigint NOT NULL DEFAULT 0, -- rows loaded so far; a key that is loaded again counts once
     max_running integer NOT NULL,
+    is_first boolean NOT NULL DEFAULT true, -- this is the first pass over the query: none of the keys to come was loaded before
     name text COLLATE "C" NOT NULL,
     query text NOT NULL,
     key text COLLATE "C" NOT NULL, -- the column of the query that identifies a row
@@ -38,6 +39,7 @@ CREATE TABLE map_count (
 -- How each row of a map ended. Entries outlive the jobs in the history. Only the leading scheduler adds and changes them.
 CREATE TABLE map_done (
     map_id bigint NOT NULL,
+    n bigint NOT NULL, -- map_ended.n
     job_id bigint, -- NULL: no job could be made of the row
     ended_at timestamptz NOT NULL,
     attempts integer NOT NULL,
@@ -53,6 +55,7 @@ CREATE INDEX map_done_failed ON map_done (map_id, key) WHERE state <> 'completed
 
 -- Ends of rows that the leader has not yet moved to map_done.
 CREATE TABLE map_ended (
+    n bigint GENERATED ALWAYS AS IDENTITY, -- of two entries of a row, the higher one is the later
     job_id bigint,
     ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     attempts integer NOT NULL DEFAULT 0,
@@ -61,6 +64,8 @@ CREATE TABLE map_ended (
     result jsonb,
     error text
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+CREATE INDEX map_ended_key ON map_ended (unique_key);
 
 -- `running` counts the jobs that hold a place of the map's exclusive key.
 CREATE VIEW maps AS

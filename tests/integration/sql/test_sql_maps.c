@@ -92,6 +92,23 @@ START_TEST(map_a_second_pass_skips_what_has_completed_or_is_open_and_makes_the_o
 }
 END_TEST
 
+/* Its end is not in map_done yet. */
+START_TEST(map_a_second_pass_skips_a_row_that_has_just_completed)
+{
+    given_map();
+    ck_assert_str_eq(text(LOAD("'3'", 4, 4, true)), "1 0 0");
+    run(RUN_ALL);
+    run(DISCARD("id = 2"));
+    run(COMPLETE_ALL);
+    run(BEGIN_MAP("m"));
+    ck_assert_str_eq(text(LOAD("NULL", 1, 5, true)), "2 3 0"); /* 2 again, 5 for the first time */
+    ck_assert_str_eq(text("SELECT string_agg(unique_key, ' ' ORDER BY unique_key) FROM claimd.job"),
+                     "map:m:2 map:m:5");
+    run(MOVE);
+    ck_assert_str_eq(text(COUNTS), "running 5 2 3 0 0");
+}
+END_TEST
+
 START_TEST(map_two_loaders_do_not_load_a_chunk_twice)
 {
     given_map();
@@ -166,8 +183,9 @@ START_TEST(map_an_older_end_that_is_written_late_does_not_replace_a_newer_one)
     run(RUN_ALL);
     run(COMPLETE_ALL);
     run(MOVE);
-    run("INSERT INTO claimd.map_ended (job_id, unique_key, state, ended_at) VALUES (1, 'map:m:1', "
-        "'discarded', now() - interval '1 hour')");
+    run("INSERT INTO claimd.map_ended (n, job_id, unique_key, state) OVERRIDING SYSTEM VALUE "
+        "VALUES "
+        "(0, 1, 'map:m:1', 'discarded')");
     run(MOVE);
     ck_assert_str_eq(text(COUNTS), "loading 3 0 3 0 0");
 }
@@ -255,6 +273,7 @@ int main(void)
     tcase_add_test(tests, map_the_end_of_a_row_is_kept_once_and_counted);
     tcase_add_test(tests,
                    map_a_second_pass_skips_what_has_completed_or_is_open_and_makes_the_others_anew);
+    tcase_add_test(tests, map_a_second_pass_skips_a_row_that_has_just_completed);
     tcase_add_test(tests, map_two_loaders_do_not_load_a_chunk_twice);
     tcase_add_test(tests, map_another_query_key_kind_or_command_is_refused);
     tcase_add_test(tests, map_a_row_of_which_no_job_can_be_made_has_failed_with_the_reason);
