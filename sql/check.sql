@@ -189,6 +189,29 @@ SELECT 'waits_for_nobody' AS "check", 'inv.S23' AS rule, w.job_id AS job, w.why 
                     AND EXISTS (SELECT FROM claimd.job_after a WHERE a.job_id = t.job_id AND a.state <> 'completed'))) AS w
  LIMIT 100;
 
+-- check: map_again inv.S25 a row of a map has an open job, but has completed
+SELECT 'map_again' AS "check", 'inv.S25' AS rule, k.job_id AS job,
+       format('row %s of map %s was completed by job %s', d.key, m.name, d.job_id) AS detail
+  FROM claimd.map m
+ CROSS JOIN LATERAL (SELECT * FROM claimd.job_key k WHERE k.key > 'map:' || m.name || ':' AND k.key < 'map:' || m.name || ';') AS k
+  JOIN claimd.job j ON j.id = k.job_id AND j.generation = 0 -- else an operator retried it
+  JOIN claimd.map_done d ON d.map_id = m.id AND d.key = substr(k.key, length('map:' || m.name || ':') + 1)
+ WHERE d.state = 'completed' AND NOT EXISTS (SELECT FROM claimd.map_ended e WHERE e.unique_key = k.key)
+ LIMIT 100;
+
+-- check: map_miscounted inv.S25 a map counts other ends of rows than are recorded
+SELECT 'map_miscounted' AS "check", 'inv.S25' AS rule, NULL::bigint AS job,
+       format('map %s counts %s completed, %s failed, %s cancelled of %s rows, but %s, %s, %s are recorded', m.name, c.completed, c.failed,
+              c.cancelled, m.rows, d.completed, d.failed, d.cancelled) AS detail
+  FROM claimd.map m
+  JOIN claimd.map_count c ON c.map_id = m.id
+ CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE state = 'completed') AS completed, count(*) FILTER (WHERE state = 'discarded') AS failed,
+                            count(*) FILTER (WHERE state = 'cancelled') AS cancelled
+                       FROM claimd.map_done WHERE map_id = m.id) AS d
+ WHERE (c.completed, c.failed, c.cancelled) IS DISTINCT FROM (d.completed, d.failed, d.cancelled)
+    OR (m.cancelled_at IS NULL AND c.completed + c.failed + c.cancelled > m.rows)
+ LIMIT 100;
+
 -- check: flags inv.S24 the flags of a job say something else than what it has
 SELECT 'flags' AS "check", 'inv.S24' AS rule, j.id AS job, format('flags %s, but %s', j.flags, w.why) AS detail
   FROM claimd.job j

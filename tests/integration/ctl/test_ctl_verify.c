@@ -88,6 +88,12 @@ START_TEST(what_is_well_is_exit_0_and_every_check_is_told)
 }
 END_TEST
 
+/* A map of one row, which has an open job. */
+#define A_MAP                                                                                     \
+    "SELECT l.made FROM claimd.map_begin('m', 'SELECT', 'id', 'many', NULL, 'default', 2, NULL, " \
+    "NULL) "                                                                                      \
+    "AS b, claimd.map_load(b.id, NULL, '{a}', ARRAY['{}'], true) AS l"
+
 /* Applied to the correct jobs: 1 is completed with fence 1, 2 runs with fence 2, 3 waits. */
 static const struct {
     const char *check;
@@ -205,6 +211,13 @@ static const struct {
      "inv.S23",
      3,
      {"SELECT claimd.after(3, '{1}')", "DELETE FROM claimd.job_wake"}},
+    {"map_again",
+     "inv.S25",
+     4,
+     {A_MAP,
+      "WITH done AS (INSERT INTO claimd.map_done (map_id, n, key, ended_at, attempts, state) "
+      "VALUES (1, 0, 'a', now(), 1, 'completed')) UPDATE claimd.map_count SET completed = 1"}},
+    {"map_miscounted", "inv.S25", 0, {A_MAP, "UPDATE claimd.map_count SET failed = 1"}},
     {"flags", "inv.S24", 3, {"UPDATE claimd.job SET flags = 1 WHERE id = 3"}},
     {"flags", "inv.S24", 3, {"UPDATE claimd.job SET flags = 2 WHERE id = 3"}},
     {"flags",
@@ -235,6 +248,7 @@ static const char *const sound[] = {
     "SELECT claimd.cancel(3)",
     "SELECT claimd.release_jobs()",
     "SELECT claimd.retry(3)",
+    A_MAP,
 };
 
 START_TEST(whatever_a_job_may_have_is_no_violation_of_its_own)
