@@ -302,7 +302,10 @@ static void look_at_backlog(struct load *l, int64_t now_us)
     const struct options *o = l->world->options;
     if (now_us >= l->look_us) {
         l->look_us = now_us + US_PER_S;
-        if (session_i64(&l->sql, &open, &why, "SELECT count(*) FROM claimd.job") == STATUS_OK) {
+        if (session_i64(
+                &l->sql, &open, &why,
+                "SELECT count(*) FROM claimd.job WHERE scheduled_at <> claimd.job_waits()") ==
+            STATUS_OK) {
             l->is_too_much = open > BACKLOG_PER_SLOT * o->workers * o->slots;
         }
     }

@@ -48,6 +48,12 @@ static bool terminate(struct world *w, struct nemesis *n)
     return true;
 }
 
+static bool kill_claimctl(struct world *w, struct nemesis *n)
+{
+    nemesis_target(n, "", "claimctl");
+    return w->map.pid > 0 && kill(w->map.pid, SIGKILL) == 0;
+}
+
 static bool runner_of_somebody(struct world *w, struct nemesis *n, pid_t *ret_pid)
 {
     pid_t pids[HOST_RUNNERS_MAX];
@@ -140,6 +146,8 @@ const struct nemesis_def nemesis_process_defs[] = {
     {"kill9",
      "kill -9 of a worker or scheduler, back at once or later, or in a new state directory",
      COUNT_KILL, 6000, 0, 0, nemesis_kill9, NULL},
+    {"kill9_claimctl", "kill -9 of the claimctl that loads a map (--map)", COUNT_KILL, 8000, 0, 0,
+     kill_claimctl, NULL},
     {"kill9_runner", "kill -9 of a runner", COUNT_KILL, 15000, 0, 0, kill_runner, NULL},
     {"term", "SIGTERM of a worker or scheduler, sometimes twice", COUNT_OTHER, 15000, 0, 0,
      terminate, NULL},

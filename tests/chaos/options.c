@@ -27,6 +27,8 @@ const char *options_usage(void)
            "limits, "
            "kinds,\n"
            "                        load; with the real constants, and faults late in the run\n"
+           "  --map ROWS            also claimctl map over a table of so many rows, and kills of "
+           "it\n"
            "  --programs            half of the jobs are those of Python programs\n"
            "  --bug N               first of all: a build with this bug, which must be reported\n"
            "  --folder DIR          history, logs and all that a verdict needs; kept\n"
@@ -116,6 +118,8 @@ static enum status read_one(const char *name, const char *value, struct options 
     } else if (strcmp(name, "--world") == 0) {
         st = read_i64(name, value, 1, INT64_MAX, &number, err);
         o->world = (uint64_t)number;
+    } else if (strcmp(name, "--map") == 0) {
+        st = read_i64(name, value, 1, 1000000, &o->map_rows, err);
     } else if (strcmp(name, "--bug") == 0) {
         st = read_i64(name, value, 1, 99, &o->bug, err);
     } else {
@@ -163,6 +167,9 @@ enum status options_read(int argc, char *const *argv, struct options *ret, struc
             return st;
         }
         i++;
+    }
+    if (o.map_rows > 0 && (o.world > 0 || o.is_outages)) {
+        return err_fail(err, STATUS_INVALID, "--map: not with --world or --outages");
     }
     if (o.has_programs && o.world > 0) {
         return err_fail(err, STATUS_INVALID,

@@ -25,6 +25,7 @@ struct options {
     char folder[SERVER_PATH_MAX];   /* folder of the run; "" = a new one below $TMPDIR */
     char replay[SERVER_PATH_MAX];   /* a folder to check instead of running */
     int64_t bug;                    /* 0 = none */
+    int64_t map_rows;               /* rows of a map; 0 = none */
     uint64_t world;                 /* number of a drawn world; 0 = the usual one */
     bool is_list;
     bool is_help;

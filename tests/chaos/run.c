@@ -7,6 +7,7 @@
 #include "chaos/drawn_load.h"
 #include "chaos/judge.h"
 #include "chaos/load.h"
+#include "chaos/mapping.h"
 #include "chaos/nemesis.h"
 #include "chaos/outages.h"
 #include "chaos/programs.h"
@@ -68,6 +69,9 @@ static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_ra
         char key[32];
         (void)snprintf(key, sizeof key, "customer:%d", n);
         (void)json_object_set_new(keys, key, json_integer(TIES_CUSTOMER_PLACES));
+    }
+    if (r->options->map_rows > 0) {
+        (void)json_object_set_new(keys, MAPPING_KEY, json_integer(MAPPING_PLACES));
     }
     *ret_limits = json_pack("{s:{s:i}, s:o}", "queues", TIES_QUEUE, TIES_PLACES, "keys", keys);
     *ret_rates = json_object();
@@ -158,6 +162,7 @@ static void storm(struct run *r)
     while (clock_boot_us() < end_us && !is_interrupted) {
         world_turn(&r->world);
         nemeses_tick(&r->nemeses, &r->world, clock_boot_us());
+        mapping_tick(&r->world, clock_boot_us());
         show_progress(r, begin_us, &next_us);
     }
     nemeses_end(&r->nemeses, &r->world);
@@ -259,6 +264,10 @@ static enum status begin(struct run *r, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
+    st = mapping_prepare(&r->world, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     return begin_load(r, err);
 }
 
@@ -286,6 +295,10 @@ static enum status run_it(struct run *r, struct err *err)
     st = drawn_clear(&r->drawn, &r->world.sql, err);
     if (st != STATUS_OK) {
         return st;
+    }
+    if (r->options->map_rows > 0) {
+        mapping_finish(&r->world);
+        last_us = clock_boot_us();
     }
     calm_hurry(&r->world);
     calm_down(&r->calm, &r->world, last_us);

@@ -64,6 +64,15 @@ struct server_state {
     bool is_starting;
 };
 
+/* claimctl while it loads or follows a map (mapping.h). */
+struct map_run {
+    pid_t pid;        /* 0 = not running */
+    int64_t start_us; /* when to start it */
+    int64_t starts;   /* of this call; kills are followed by starts */
+    int64_t starts_all;
+    bool is_over; /* it has said that all rows have ended */
+};
+
 struct world {
     const struct options *options;
     const struct world_plan *plan;
@@ -89,6 +98,7 @@ struct world {
     const char *env[WORLD_REDIS + 1][3];
     struct host hosts[WORLD_HOSTS_MAX];
     size_t host_count;
+    struct map_run map;
     struct session sql; /* of the superuser */
     int64_t violations; /* by processes: crashes, and daemons that did not end */
 };
