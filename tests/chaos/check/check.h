@@ -221,8 +221,9 @@ void run_index(struct run *r);
 bool fault_is(const struct fault *f, const char *word);
 /* Returns the first fault with that word that overlaps [from, to]. */
 const struct fault *fault_in(const struct run *r, const char *word, int64_t from, int64_t to);
-/* True if a commit may be lost with the old primary (guarantees G1): it was made some time in [from,
- * to], when its answer arrived, and an asynchronous failover took place then or within a minute. */
+/* True if a commit may be lost with the old primary (guarantees G1): it was made some time in
+ * [from, to], when its answer arrived, and an asynchronous failover took place then or within a
+ * minute. */
 bool commit_may_be_lost(const struct run *r, int64_t from, int64_t to);
 /* True if the fault concerns this process, or a part of it ("w3/4711": a runner). */
 bool fault_hits(const struct fault *f, const struct process *p);
