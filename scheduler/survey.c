@@ -81,6 +81,10 @@ static const struct metric_family idle_beside_due = {
     .help = "How long a job without a limit has waited beside a worker with an idle slot for it.",
     .type = METRIC_GAUGE,
     .labels = {"queue"}};
+static const struct metric_family map_rows = {.name = "claimd_map_rows",
+                                              .help = "Rows of the newest maps.",
+                                              .type = METRIC_GAUGE,
+                                              .labels = {"map", "state"}};
 static const struct metric_family failed = {
     .name = "claimd_surveys_failed_total",
     .help = "Surveys of the queues that failed or were cut off: the gauges are as old.",
@@ -89,8 +93,8 @@ static const struct metric_family failed = {
 /* `inserted` is one of them: on a scheduler that no longer leads it would stand still, and jump
  * when it leads again. */
 static const struct metric_family *const gauges[] = {
-    &jobs,       &oldest_due,  &oldest_running, &paused,   &unserved,       &workers,
-    &days_ahead, &table_bytes, &dead_rows,      &inserted, &idle_beside_due};
+    &jobs,       &oldest_due,  &oldest_running, &paused,   &unserved,        &workers,
+    &days_ahead, &table_bytes, &dead_rows,      &inserted, &idle_beside_due, &map_rows};
 
 static void forget(struct metrics *registry)
 {
@@ -119,6 +123,15 @@ static void take_queue(const struct survey *s, const struct survey_row *row)
     set(s, &oldest_running, row->queue, NULL, (double)row->oldest_running_us / US_PER_S);
     set(s, &paused, row->queue, NULL, row->is_paused ? 1 : 0);
     metrics_series(s->options.registry, &idle_beside_due, row->queue, NULL);
+}
+
+static void take_map(const struct survey *s, const struct survey_row *row)
+{
+    static_assert(SURVEY_MAPS_MAX * 4 <= METRICS_SERIES_MAX, "in four states");
+    set(s, &map_rows, row->map, "open", (double)row->open);
+    set(s, &map_rows, row->map, "completed", (double)row->completed);
+    set(s, &map_rows, row->map, "failed", (double)row->failed);
+    set(s, &map_rows, row->map, "cancelled", (double)row->cancelled);
 }
 
 static void raise_idle(const struct survey *s, const struct survey_row *row, int64_t us)
@@ -172,6 +185,9 @@ static void take_row(struct survey *s, const struct waitings *before, const stru
         break;
     case SURVEY_CLAIMED:
         raise_idle(s, row, row->idle_us);
+        break;
+    case SURVEY_MAP:
+        take_map(s, row);
         break;
     }
 }

@@ -193,7 +193,7 @@ SELECT 'waits_for_nobody' AS "check", 'inv.S23' AS rule, w.job_id AS job, w.why 
 SELECT 'map_again' AS "check", 'inv.S25' AS rule, k.job_id AS job,
        format('row %s of map %s was completed by job %s', d.key, m.name, d.job_id) AS detail
   FROM claimd.map m
- CROSS JOIN LATERAL (SELECT * FROM claimd.job_key k WHERE k.key > 'map:' || m.name || ':' AND k.key < 'map:' || m.name || ';') AS k
+ CROSS JOIN LATERAL (SELECT * FROM claimd.job_key k WHERE k.key > 'map:' || m.name || ':' AND k.key < 'map:' || m.name || chr(59)) AS k -- chr(59) comes after :
   JOIN claimd.job j ON j.id = k.job_id AND j.generation = 0 -- else an operator retried it
   JOIN claimd.map_done d ON d.map_id = m.id AND d.key = substr(k.key, length('map:' || m.name || ':') + 1)
  WHERE d.state = 'completed' AND NOT EXISTS (SELECT FROM claimd.map_ended e WHERE e.unique_key = k.key)

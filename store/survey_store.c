@@ -17,9 +17,10 @@ enum {
 enum status survey_store_read(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
                               struct err *err)
 {
-    char storage[2][8];
+    char storage[3][8];
     const struct pg_param params[] = {pg_param_i64(SURVEY_QUEUES_MAX, storage[0]),
-                                      pg_param_i64(SURVEY_UNSERVED_MAX, storage[1])};
+                                      pg_param_i64(SURVEY_UNSERVED_MAX, storage[1]),
+                                      pg_param_i64(SURVEY_MAPS_MAX, storage[2])};
     struct pg_request request = {
         .steps = {{.statement = &SQL_SURVEY_SETTINGS},
                   [SURVEY_RESULT] = {.statement = &SQL_SURVEY_QUEUES, .params = params}},
@@ -47,6 +48,14 @@ void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret
         ret->table_bytes = n[0];
         ret->dead_rows = n[1];
         ret->inserted = n[2];
+        return;
+    }
+    if (ret->part == SURVEY_MAP) {
+        ret->map = pg_text(r, row, COLUMN_QUEUE, NULL);
+        ret->open = n[0];
+        ret->completed = n[1];
+        ret->failed = n[2];
+        ret->cancelled = n[3];
         return;
     }
     if (ret->part == SURVEY_BESIDE || ret->part == SURVEY_CLAIMED) {

@@ -12,13 +12,15 @@ enum survey_part {
     SURVEY_QUEUE,
     SURVEY_UNSERVED,
     SURVEY_TABLE,
-    SURVEY_BESIDE, /* a job that is due although a worker has an idle slot for it */
-    SURVEY_CLAIMED /* jobs that one worker has claimed although another one could run them */
+    SURVEY_BESIDE,  /* a job that is due although a worker has an idle slot for it */
+    SURVEY_CLAIMED, /* jobs that one worker has claimed although another one could run them */
+    SURVEY_MAP
 };
 
 struct survey_row {
     enum survey_part part;
-    const char *queue;    /* all but CLUSTER and TABLE; borrowed */
+    const char *queue;    /* all but CLUSTER, TABLE and MAP; borrowed */
+    const char *map;      /* MAP: its name, borrowed */
     const char *kind;     /* UNSERVED */
     int64_t live_workers; /* CLUSTER */
     int64_t stale_workers;
@@ -40,6 +42,10 @@ struct survey_row {
     /* BESIDE: how long the worker has had an idle slot; CLAIMED: how long both conditions have
      * lasted */
     int64_t idle_us;
+    int64_t open; /* MAP: rows that have not ended, and how the others did */
+    int64_t completed;
+    int64_t failed;
+    int64_t cancelled;
 };
 
 /* Makes a survey. The rows are in results[SURVEY_RESULT]. At most SURVEY_QUEUES_MAX queues have
@@ -47,6 +53,7 @@ struct survey_row {
 #define SURVEY_RESULT 1
 #define SURVEY_QUEUES_MAX 39
 #define SURVEY_UNSERVED_MAX 200
+#define SURVEY_MAPS_MAX 50 /* the newest */
 enum status survey_store_read(struct pg *pg, int64_t timeout_us, pg_done_cb *done, void *ctx,
                               struct err *err) MUST_USE;
 void survey_store_row(const struct pg_result *r, int row, struct survey_row *ret);

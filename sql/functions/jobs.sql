@@ -5,13 +5,13 @@
 CREATE OR REPLACE FUNCTION job_waits() RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN timestamptz '2285-12-31 00:00:00+00';
 
--- Returns the state of an open job as users know it. {flag.waits} distinguishes a job that waits for others from a job that was
--- scheduled for that late a time.
+-- Returns the state of an open job as users know it. The flags distinguish a job that waits for others, or for its turn in its map, from
+-- a job that was scheduled for that late a time.
 CREATE OR REPLACE FUNCTION open_state(state text, ready_at timestamptz, attempt integer, flags smallint) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN state = 'running' THEN 'running'
             WHEN ready_at <= statement_timestamp() THEN 'available'
-            WHEN flags & {flag.waits} <> 0 AND ready_at = job_waits() THEN 'waiting'
+            WHEN flags & {flag.waits|map} <> 0 AND ready_at = job_waits() THEN 'waiting'
             WHEN attempt > 0 THEN 'retryable'
             ELSE 'scheduled' END;
 

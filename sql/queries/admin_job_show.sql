@@ -97,6 +97,11 @@ SELECT j.id, j.state,
                      WHEN before.dead IS NOT NULL AND t.if_dead = 'hold'
                      THEN format('held: job %s was %s; retry that one, or cancel this', before.dead,
                                  (SELECT a.state FROM claimd.job_after a WHERE a.job_id = j.id AND a.after_id = before.dead))
+                     WHEN before.jobs = 0 THEN
+                         (SELECT CASE WHEN m.state IN ('paused', 'cancelled') THEN format('map %s is %s', m.name, m.state)
+                                      ELSE format('waits for its turn in map %s: %s of its jobs run, at most %s may', m.name, m.running,
+                                                  m.max_running) END
+                            FROM claimd.maps m WHERE 'map:' || m.name = j.exclusive_key)
                      ELSE 'all jobs before it have ended: the leading scheduler lets it go on' || feed.trouble END
             ELSE CASE WHEN j.ready_at > clock_timestamp()
                       THEN format('due in %s s', round(extract(epoch FROM j.ready_at - clock_timestamp()), 1))

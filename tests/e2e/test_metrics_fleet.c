@@ -129,6 +129,17 @@ static void make_an_end_stale(void)
             (long long)id);
 }
 
+static void add_paused_map(void)
+{
+    sql_run(
+        f.sql,
+        "SELECT claimd.map_load(m.id, NULL, '{a}', ARRAY['{}'], true), claimd.map_pause('m', true)"
+        " FROM claimd.map_begin('m', 'SELECT', 'id', 'nobody_serves', NULL, 'default', 1, NULL,"
+        " NULL) AS m");
+    sql_run(f.sql, "UPDATE claimd.job SET scheduled_at = claimd.job_waits() WHERE unique_key = "
+                   "'map:m:a'");
+}
+
 static int64_t completed_rows(void)
 {
     return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
@@ -160,6 +171,7 @@ static void tell_the_story(void)
     (void)fleet_enqueue(&f, "crash_segv", "{}", 3);
     (void)fleet_enqueue(&f, "bad_result_nul", "{}", 1);
     (void)fleet_enqueue(&f, "nobody_serves", "{}", 2);
+    add_paused_map();
     /* They must wait for longer than this takes, however busy the machine is. */
     ck_assert(
         WAIT_UNTIL((scrape_both(), sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE "
@@ -274,6 +286,8 @@ START_TEST(the_leader_tells_of_queues_rescues_and_the_feed)
     ck_assert_double_ge(leader_sum("claimd_feed_pass_seconds_count", NULL), 1);
     ASSERT_LEADER("claimd_jobs", "queue=\"default\",state=\"available\"", 2);
     ASSERT_LEADER("claimd_jobs", "queue=\"default\",state=\"retryable\"", 3);
+    ASSERT_LEADER("claimd_jobs", "queue=\"default\",state=\"waiting\"", 1);
+    ASSERT_LEADER("claimd_map_rows", "map=\"m\",state=\"open\"", 1);
     ASSERT_LEADER("claimd_jobs_unserved", "queue=\"default\",kind=\"nobody_serves\"", 2);
     ck_assert_double_gt(leader_sum("claimd_queue_oldest_due_seconds", NULL), 0);
     ck_assert_double_lt(leader_sum("claimd_queue_oldest_due_seconds", NULL), 120);

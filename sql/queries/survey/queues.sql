@@ -2,7 +2,7 @@
 -- The values of the leader's gauges. Rows by `part`:
 --   0: n1, n2 = live and stale workers, n3 = days of the history ahead of today that exist without a gap (60 at most)
 --   1: a queue: open jobs n1 = available (due), n2 = scheduled, n3 = retryable, n4 = running; us = how long its oldest available job has
---      been due; ok = paused; n5 = how long its oldest running job has been running (microseconds); n6 = waiting (for other jobs). Only
+--      been due; ok = paused; n5 = how long its oldest running job has been running (microseconds); n6 = waiting (for other jobs, or in a map). Only
 --      queues with open jobs, a setting or a live worker: the $1 with the most open jobs under their names, the others together as
 --      'other'.
 --   2: n1 due jobs of `kind` in a queue, which no live worker serves; the $2 largest such pairs
@@ -11,8 +11,9 @@
 --      has had one. For each queue and kind, the oldest due job without a limit, if it has been due for a second; $2 at most
 --   5: jobs that a worker has claimed and that wait for a runner, although another worker could run any of them: us = the longest wait,
 --      for each first queue of such a worker, or 'other'
+--   6: a map: n1 = rows that have not ended, n2 = completed, n3 = failed, n4 = cancelled ones; the $3 newest
 -- Reads all open jobs once, as they lie in the table; the caller bounds how long that takes. No locks.
--- params: int8, int8
+-- params: int8, int8, int8
 WITH live AS MATERIALIZED (
     SELECT worker_id, queues, kinds, spare_since, ready_oldest FROM claimd.live_worker
 ), open AS MATERIALIZED (
@@ -97,3 +98,9 @@ SELECT 5, CASE WHEN r.rank <= $1 THEN r.queue ELSE 'other' END, NULL, 0, 0, 0, 0
   JOIN ranked r ON r.queue = w.queues[1]
  WHERE w.ready_oldest > interval '1 s'
  GROUP BY 2
+UNION ALL
+(SELECT 6, m.name, NULL, m.rows - c.completed - c.failed - c.cancelled, c.completed, c.failed, c.cancelled, 0, false, 0, 0
+   FROM claimd.map m
+   JOIN claimd.map_count c ON c.map_id = m.id
+  ORDER BY m.id DESC
+  LIMIT $3)

@@ -215,6 +215,21 @@ START_TEST(of_more_queues_than_have_names_the_shortest_are_one)
 }
 END_TEST
 
+START_TEST(rows_of_maps_are_counted_by_state)
+{
+    (void)side_run(side, "SELECT claimd.map_begin('m', 'SELECT', 'id', 'noop', NULL, 'default', 2, "
+                         "NULL, NULL)");
+    (void)side_run(side,
+                   "SELECT claimd.map_load(1, NULL, '{a,b,c}', ARRAY['{}', '{}', '{}'], true)");
+    (void)side_run(side, "UPDATE claimd.map_count SET failed = 1");
+    start(LIMIT_US);
+    RUN_UNTIL(says("claimd_map_rows{"));
+    ASSERT_SAYS("\nclaimd_map_rows{map=\"m\",state=\"open\"} 2\n");
+    ASSERT_SAYS("\nclaimd_map_rows{map=\"m\",state=\"completed\"} 0\n");
+    ASSERT_SAYS("\nclaimd_map_rows{map=\"m\",state=\"failed\"} 1\n");
+}
+END_TEST
+
 START_TEST(a_survey_that_is_cut_off_is_counted_and_the_values_stay)
 {
     (void)side_run(side, "INSERT INTO claimd.job (kind) VALUES ('noop')");
@@ -260,6 +275,7 @@ int main(void)
     tcase_add_test(tests, L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_it);
     tcase_add_test(tests, L9_a_claimed_job_that_waits_beside_another_workers_idle_slot_is_told);
     tcase_add_test(tests, of_more_queues_than_have_names_the_shortest_are_one);
+    tcase_add_test(tests, rows_of_maps_are_counted_by_state);
     tcase_add_test(tests, a_survey_that_is_cut_off_is_counted_and_the_values_stay);
     tcase_add_test(tests, who_no_longer_leads_forgets_the_gauges);
     tcase_add_test(tests, surveys_take_a_fiftieth_of_the_time_at_most);
