@@ -51,11 +51,12 @@ $$;
 -- completed; otherwise its loading continues after last_key. NULL for `max_running`, `rate` or `into_table` leaves it as it is; a new map
 -- has 1000, no rate and no table.
 CREATE OR REPLACE FUNCTION map_begin(name text, query text, key text, kind text, template jsonb, queue text, max_running integer, rate text,
-                          into_table text, OUT id bigint, OUT is_new boolean, OUT last_key text)
+                          into_table text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     m map;
+    is_new boolean;
     wrong text := CASE WHEN (map_begin.name ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' AND octet_length(map_begin.name) <= 64) IS NOT TRUE
                        THEN 'name: must be letters, digits, ., _ and -, at most 64, and begin with a letter or digit'
                        ELSE COALESCE(why_no_kind(map_begin.kind), why_no_queue(map_begin.queue),
@@ -91,8 +92,7 @@ BEGIN
                      max_running = m.max_running, rate = m.rate, into_table = m.into_table
      WHERE o.id = m.id;
     PERFORM apply_map_limits(m);
-    id := m.id;
-    last_key := m.last_key;
+    RETURN m.id;
 END $$;
 
 -- Returns how the rows of these keys ended last, in their order; NULL for a row that has not ended. The array is empty if no row of the
@@ -213,7 +213,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'CL003',
             MESSAGE = CASE WHEN m.id IS NULL THEN 'the map was dropped' ELSE format('map %s was cancelled', m.name) END;
     ELSIF m.loaded_at IS NOT NULL OR m.last_key IS DISTINCT FROM behind THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('somebody else is loading map %s', m.name);
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = format('map %s is being loaded by another claimctl', m.name);
     END IF;
     prefix := 'map:' || m.name || ':';
     lane := share_of('map:' || m.name);
@@ -224,10 +224,10 @@ BEGIN
     -- Parses only rows longer than 64 KiB, since this runs for every row. Rows come from to_jsonb(), which has written out all digits of
     -- numbers, so parsing makes none much longer.
     why := ARRAY(SELECT CASE WHEN u.state = 'completed' THEN NULL
-                             WHEN octet_length(prefix || u.key) > 512 THEN format('key: at most %s octets', 512 - octet_length(prefix))
-                             WHEN u.row NOT LIKE '{%' THEN format('the row has %s octets as JSON, at most 1048576', trim('"' FROM u.row))
+                             WHEN octet_length(prefix || u.key) > 512 THEN format('key: at most %s bytes', 512 - octet_length(prefix))
+                             WHEN u.row NOT LIKE '{%' THEN format('the row has %s bytes as JSON, at most 1048576', trim('"' FROM u.row))
                              WHEN octet_length(u.row) > 65536 AND is_too_long(u.row::jsonb, 1048576)
-                             THEN format('the row has %s octets as JSON, at most 1048576', octet_length(u.row)) END
+                             THEN format('the row has %s bytes as JSON, at most 1048576', octet_length(u.row)) END
                    FROM unnest(keys, rows, states) WITH ORDINALITY AS u(key, row, state, n) ORDER BY u.n);
     failed := cardinality(array_remove(why, NULL));
     ids := ARRAY(SELECT nextval('job_id_seq') FROM unnest(keys));

@@ -131,11 +131,10 @@ static void make_an_end_stale(void)
 
 static void add_paused_map(void)
 {
-    sql_run(
-        f.sql,
-        "SELECT claimd.map_load(m.id, NULL, '{a}', ARRAY['{}'], true), claimd.map_pause('m', true)"
-        " FROM claimd.map_begin('m', 'SELECT', 'id', 'nobody_serves', NULL, 'default', 1, NULL,"
-        " NULL) AS m");
+    sql_run(f.sql,
+            "SELECT claimd.map_load(m, NULL, '{a}', ARRAY['{}'], true), claimd.map_pause('m', true)"
+            " FROM claimd.map_begin('m', 'SELECT', 'id', 'nobody_serves', NULL, 'default', 1, NULL,"
+            " NULL) AS m");
     sql_run(f.sql, "UPDATE claimd.job SET scheduled_at = claimd.job_waits() WHERE unique_key = "
                    "'map:m:a'");
 }

@@ -58,6 +58,20 @@ enum status map_keep_key(char **key, const char *last, struct err *err)
 
 /* ---- options ---- */
 
+/* True if the text begins as a query does: PostgreSQL would only see a syntax error in what writes,
+ * since it runs as a subquery. */
+static bool begins_as_query(const char *text)
+{
+    static const char *const words[] = {"SELECT", "WITH", "TABLE", "VALUES", "--", "/*"};
+    text += strspn(text, "( \t\r\n");
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+        if (strncasecmp(text, words[i], strlen(words[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Drops a semicolon at the end, which psql needs but a subquery can't have. */
 static enum status read_query(struct map *m, struct err *err)
 {
@@ -70,8 +84,14 @@ static enum status read_query(struct map *m, struct err *err)
         len--;
     }
     if (len == 0 || len >= sizeof m->query) {
-        return err_fail(err, STATUS_INVALID, "--sql: wanted a query of 1 to %zu octets",
+        return err_fail(err, STATUS_INVALID, "--sql: wanted a query of 1 to %zu bytes",
                         sizeof m->query - 1);
+    }
+    if (!begins_as_query(text)) {
+        return err_fail(err, STATUS_INVALID,
+                        "--sql: '%.40s' is not a query; allowed: SELECT, WITH, TABLE or VALUES, "
+                        "which may not write",
+                        text);
     }
     (void)snprintf(m->query, sizeof m->query, "%.*s", (int)len, text);
     return STATUS_OK;

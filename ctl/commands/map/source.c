@@ -143,6 +143,11 @@ static enum status check_columns(struct source *s, const json_t *command, struct
     return st;
 }
 
+static enum status refuse_twice(const struct source *s, const char *key, struct err *err)
+{
+    return err_fail(err, STATUS_INVALID, "--key: rows have the same %s: %.80s", s->key, key);
+}
+
 static enum status check_nulls(const struct source *s, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -161,9 +166,42 @@ static enum status check_nulls(const struct source *s, struct err *err)
                : err_fail(err, STATUS_INVALID, "--key: rows have NULL as %s", s->key);
 }
 
+/* Looks for two rows with the same key for a second, which suffices for a million rows or more.
+ * Later ones are found while they are loaded (source_read()). */
+static enum status check_twice(const struct source *s, struct err *err)
+{
+    auto_admin_rows struct admin_rows *rows = NULL;
+    autotext struct text sql = TEXT_INIT(2 * SOURCE_QUERY_MAX);
+    struct err why = {0};
+    text_put(&sql, "SELECT r.key::text FROM (SELECT " ROW ".");
+    put_key(&sql, s->key);
+    text_put(&sql, " AS key, lead(" ROW ".");
+    put_key(&sql, s->key);
+    text_put(&sql, ") OVER (ORDER BY " ROW ".");
+    put_key(&sql, s->key);
+    text_put(&sql, ") AS next");
+    put_from(&sql, s);
+    text_put(&sql, ") AS r WHERE r.key = r.next LIMIT 1");
+    enum status st = admin_exec(s->admin, "SET statement_timeout = '1 s'", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = ask(s, &sql, NULL, &rows, &why);
+    enum status reset = admin_exec(s->admin, "RESET statement_timeout", err);
+    if (reset != STATUS_OK) {
+        return reset;
+    }
+    if (st == STATUS_TIMEOUT) {
+        return STATUS_OK;
+    }
+    return st != STATUS_OK              ? err_fail(err, st, "%s", why.msg)
+           : admin_row_count(rows) == 0 ? STATUS_OK
+                                        : refuse_twice(s, admin_value(rows, 0, 0), err);
+}
+
 /* Refuses a query whose chunks can't be read by an index: each chunk would sort all rows, in
- * quadratic time overall. Sorting is disabled because the planner prefers it for few rows even if
- * there is an index. */
+ * quadratic time overall. Sorting is disabled, for the chunks too, because the planner prefers it
+ * for few rows, or by old statistics, even if there is an index. */
 static enum status check_index(const struct source *s, struct err *err)
 {
     auto_admin_rows struct admin_rows *rows = NULL;
@@ -233,6 +271,9 @@ enum status source_open(struct source *s, const json_t *command, bool is_slow, s
     if (st == STATUS_OK) {
         st = check_nulls(s, err);
     }
+    if (st == STATUS_OK) {
+        st = check_twice(s, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
@@ -276,8 +317,7 @@ enum status source_read(const struct source *s, const char *behind, struct admin
     int count = admin_row_count(rows);
     for (int i = 0; i < count; i++) {
         if (strcmp(admin_value(rows, i, READ_IS_TWICE), "t") == 0) {
-            return err_fail(err, STATUS_INVALID, "--key: rows have the same %s: %.80s", s->key,
-                            admin_value(rows, i, READ_KEY));
+            return refuse_twice(s, admin_value(rows, i, READ_KEY), err);
         }
     }
     *ret_is_last = count == 0 || strcmp(admin_value(rows, count - 1, READ_N),

@@ -33,8 +33,8 @@ enum status source_refuse(enum status st, const char *what, const struct err *wh
                           struct err *err) MUST_USE;
 
 /* Checks the query before its rows are read: that it has the key's column and those that the
- * command (may be NULL) names, that no key is NULL, and, unless `is_slow`, that an index returns
- * rows in the order of the key. */
+ * command (may be NULL) names, that no key is NULL, that the first million rows or so have
+ * different keys, and, unless `is_slow`, that an index returns rows in the order of the key. */
 enum status source_open(struct source *s, const json_t *command, bool is_slow,
                         struct err *err) MUST_USE;
 void source_release(struct source *s);

@@ -41,7 +41,9 @@ static const struct {
     {{"--kind", "noop"}, 2, "--sql is missing"},
     {{"--sql", ASSET}, 2, "map needs either a command behind -- or --kind KIND"},
     {{"--sql", ASSET, "--kind", "noop", "--", COMMAND}, 2, "map needs either a command"},
-    {{"--sql", "DELETE FROM asset RETURNING id", "--kind", "noop"}, 2, "--sql: syntax error"},
+    {{"--sql", "DELETE FROM asset RETURNING id", "--kind", "noop"},
+     2,
+     "--sql: 'DELETE FROM asset RETURNING id' is not a query; allowed: SELECT"},
     {{"--sql", "WITH d AS (DELETE FROM asset RETURNING id) SELECT * FROM d", "--kind", "noop"},
      2,
      "--sql: WITH clause containing a data-modifying statement"},
@@ -139,7 +141,12 @@ START_TEST(map_keys_that_are_there_twice_stop_the_load_and_name_the_key)
                               "--kind", "noop", "--slow", "--batch", "edge"),
                      2);
     assert_says("--key: rows have the same id: 5000");
-    ck_assert_int_eq(COUNT("claimd.job"), 0);
+    ck_assert_int_eq(ctl_exit("map", "--sql",
+                              "SELECT CASE WHEN id = 11001 THEN 11000 ELSE id END AS id FROM asset",
+                              "--kind", "noop", "--slow", "--batch", "end"),
+                     2);
+    assert_says("--key: rows have the same id: 11000");
+    ck_assert_int_eq(COUNT("claimd.job") + COUNT("claimd.map"), 0);
 }
 END_TEST
 
@@ -169,6 +176,8 @@ START_TEST(map_all_rows_are_loaded_in_chunks_and_a_second_call_makes_none)
         ctl_exit("map", "--sql", ASSET, "--batch", "m", "--concurrency", "4", "--", COMMAND), 0);
     assert_says("state        running");
     assert_says("rows         12000");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "12000"), 0);
+    assert_says("waits for its turn in map m: 0 of its jobs run, at most 4 may");
     ck_assert_int_eq(COUNT("claimd.job WHERE kind = 'command_thumb' AND args = jsonb_build_object("
                            "'id', substr(unique_key, 7)::int, 'path', 'p' || substr(unique_key, "
                            "7))"),
@@ -193,7 +202,7 @@ START_TEST(map_a_row_above_one_mebibyte_fails_and_the_others_are_loaded)
     ctl_sql("SELECT claimd.move_map_ends(10)");
     ck_assert_int_eq(COUNT("claimd.job"), 2);
     ck_assert_int_eq(ctl_exit("map", "show", "big", "--failed"), 0);
-    assert_says("the row has 1100018 octets as JSON, at most 1048576");
+    assert_says("the row has 1100018 bytes as JSON, at most 1048576");
 }
 END_TEST
 

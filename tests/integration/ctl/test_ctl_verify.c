@@ -92,7 +92,7 @@ END_TEST
 #define A_MAP                                                                                     \
     "SELECT l.made FROM claimd.map_begin('m', 'SELECT', 'id', 'many', NULL, 'default', 2, NULL, " \
     "NULL) "                                                                                      \
-    "AS b, claimd.map_load(b.id, NULL, '{a}', ARRAY['{}'], true) AS l"
+    "AS b, claimd.map_load(b, NULL, '{a}', ARRAY['{}'], true) AS l"
 
 /* Applied to the correct jobs: 1 is completed with fence 1, 2 runs with fence 2, 3 waits. */
 static const struct {

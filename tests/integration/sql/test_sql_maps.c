@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#define BEGIN_MAP(name)                            \
-    "SELECT id::text FROM claimd.map_begin('" name \
-    "', 'SELECT 1 AS id', 'id', 'noop', NULL, 'default', 2, NULL, NULL)"
+#define BEGIN_MAP(name)              \
+    "SELECT claimd.map_begin('" name \
+    "', 'SELECT 1 AS id', 'id', 'noop', NULL, 'default', 2, NULL, NULL)::text"
 /* Loads rows {"id": KEY} with the keys first to last. */
 #define LOAD(behind, first, last, is_last)                                                       \
     "SELECT concat_ws(' ', l.made, l.skipped, l.failed) FROM claimd.map_load(1, " behind         \
@@ -114,7 +114,7 @@ START_TEST(map_two_loaders_do_not_load_a_chunk_twice)
     given_map();
     struct side_reply r = side_try(db, LOAD("NULL", 1, 3, false));
     ck_assert_str_eq(r.code, "CL003");
-    ck_assert_str_eq(r.text, "somebody else is loading map m");
+    ck_assert_str_eq(r.text, "map m is being loaded by another claimctl");
     ck_assert_str_eq(text("SELECT count(*)::text FROM claimd.job"), "3");
 }
 END_TEST
@@ -130,10 +130,9 @@ START_TEST(map_another_query_key_kind_or_command_is_refused)
     char sql[300];
     given_map();
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        (void)snprintf(
-            sql, sizeof sql,
-            "SELECT id::text FROM claimd.map_begin('m', %s, 'default', NULL, NULL, NULL)",
-            cases[i][0]);
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT claimd.map_begin('m', %s, 'default', NULL, NULL, NULL)::text",
+                       cases[i][0]);
         struct side_reply r = side_try(db, sql);
         ck_assert_str_eq(r.code, "CL003");
         ck_assert_str_eq(r.text, cases[i][1]);
@@ -152,9 +151,9 @@ START_TEST(map_a_row_of_which_no_job_can_be_made_has_failed_with_the_reason)
     run(MOVE);
     ck_assert_str_eq(text(COUNTS), "running 3 1 0 2 0");
     ck_assert_str_eq(text("SELECT error FROM claimd.map_done WHERE key = '2'"),
-                     "the row has 1048577 octets as JSON, at most 1048576");
+                     "the row has 1048577 bytes as JSON, at most 1048576");
     ck_assert_str_eq(text("SELECT error FROM claimd.map_done WHERE key LIKE 'x%'"),
-                     "key: at most 506 octets");
+                     "key: at most 506 bytes");
 }
 END_TEST
 
