@@ -51,6 +51,7 @@ workload_fn deferred_run;
 workload_fn hoard_run;
 workload_fn far_run;
 workload_fn handlers_run;
+workload_fn map_run;
 workload_fn peers_python_run; /* the part of peers with handlers in Python, for claimd as well */
 
 /* These need no cluster and print their own results; they return the exit code. */
