@@ -2,7 +2,7 @@
  *
  * Workload map: measures what `claimctl map` costs to load, without daemons. Then it drains jobs of
  * a map with few places, compared with other ways to limit how many jobs run at a time, and jobs of
- * a map without a narrow limit, compared with jobs of no map; in turns. */
+ * a map without a limit, compared with jobs of no map; in turns. */
 #include "base/clock.h"
 #include "bench/drain.h"
 #include "bench/figures.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define ROUNDS_MAX 20
-#define DRAIN_MAX 20000
+#define DRAIN_MAX 6000 /* with one key of which all are due, the time grows quadratically */
 #define LOOK_US (20 * US_PER_MS)
 #define REAP_US (200 * US_PER_MS)
 
@@ -71,8 +71,8 @@ static const struct way {
                     .after = DROP_MAP,
                     .than = FEW_OF_QUEUE},
     [PLAIN] = {.name = "no limit, no map", .insert = INSERT_JOBS, .than = PLAIN},
-    [MAP] = {.name = "1,000 places, a map",
-             .before = BEGIN_MAP("1000"),
+    [MAP] = {.name = "no limit, a map",
+             .before = BEGIN_MAP("NULL"),
              .insert = LOAD_MAP,
              .after = DROP_MAP,
              .than = PLAIN},

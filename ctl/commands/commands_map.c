@@ -23,7 +23,7 @@ static const struct ctl_command rows[] = {
                  {"key", "COLUMN",
                   "unique, not null, with an index that sorts it; default: the first"},
                  {"batch", "NAME", "of the map; default: made of query and command"},
-                 {"concurrency", "N", "1 to 1000 at a time on all workers; default 1000"},
+                 {"concurrency", "N", "1 to 1000 at a time on all workers; default: any"},
                  {"rate", "RATE", "starts in a time, such as 100/s; default: any"},
                  {"into", "TABLE",
                   "yours: key (unique), state, result jsonb, error, ended_at timestamptz"},
@@ -62,7 +62,7 @@ static const struct ctl_command rows[] = {
              "Holds at once; what runs beyond a lower limit goes on.",
      .examples = "claimctl map limit nightly --concurrency 80\n"
                  "claimctl map limit nightly --rate none",
-     .options = {{"concurrency", "N", "1 to 1000 at a time on all workers"},
+     .options = {{"concurrency", "N", "1 to 1000 at a time on all workers; none: any"},
                  {"rate", "RATE", "starts in a time, such as 100/s; none: any"}},
      .act = &VERB_MAP_LIMIT,
      .no_option = "no limit is named: an option such as --concurrency"},

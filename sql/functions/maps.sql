@@ -1,7 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Maps: one job for each row of a query. A row has one open job at most, since its job has the unique key map:NAME:KEY; once it has
--- completed, its entry in map_done prevents another. All jobs of a map have the exclusive key map:NAME, whose places limit how many of
--- them run at a time.
+-- completed, its entry in map_done prevents another. Jobs of a map with a limit have the exclusive key map:NAME, whose places are the limit.
 
 -- Returns the map of this name and locks its row. CL003 if there is none.
 CREATE OR REPLACE FUNCTION find_map(name text) RETURNS map
@@ -16,7 +15,10 @@ BEGIN
     RETURN found;
 END $$;
 
--- Applies the limits of a map to its exclusive key, which has no places while the map is paused.
+CREATE OR REPLACE FUNCTION is_limited(m map) RETURNS boolean LANGUAGE sql IMMUTABLE
+RETURN (m).max_running IS NOT NULL OR (m).rate IS NOT NULL OR (m).paused_at IS NOT NULL;
+
+-- Applies the limits of a map to its exclusive key, which has no places while the map is paused, and to its due jobs.
 CREATE OR REPLACE FUNCTION apply_map_limits(m map) RETURNS void
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
@@ -24,11 +26,12 @@ DECLARE
 BEGIN
     PERFORM limit_key_rate(held, split_part(m.rate, '/', 1)::integer, COALESCE(('1' || split_part(m.rate, '/', 2))::interval, '1 s'));
     IF m.paused_at IS NULL THEN
-        PERFORM limit_key(held, m.max_running);
+        PERFORM limit_key(held, CASE WHEN m.rate IS NULL THEN m.max_running ELSE COALESCE(m.max_running, 1000) END);
     ELSE
         INSERT INTO key_limit AS k (key, max_running) VALUES (held, 0)
             ON CONFLICT ON CONSTRAINT key_limit_pkey DO UPDATE SET max_running = 0, is_grouped = false;
     END IF;
+    PERFORM change_keys(m);
 END $$;
 
 CREATE OR REPLACE FUNCTION why_no_map_limits(max_running integer, rate text) RETURNS text
@@ -49,7 +52,7 @@ $$;
 
 -- Makes a map. If it exists and was loaded or cancelled, begins another pass over its query, which skips rows that are open or have
 -- completed; otherwise its loading continues after last_key. NULL for `max_running`, `rate` or `into_table` leaves it as it is; a new map
--- has 1000, no rate and no table.
+-- has no limit and no table.
 CREATE OR REPLACE FUNCTION map_begin(name text, query text, key text, kind text, template jsonb, queue text, max_running integer, rate text,
                           into_table text) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -68,7 +71,7 @@ BEGIN
     PERFORM require_program(24); -- older programs don't record the end of a map's job whose kind keeps none
     INSERT INTO map (name, query, key, kind, template, queue, max_running, rate, into_table, created_by)
     VALUES (map_begin.name, map_begin.query, map_begin.key, map_begin.kind, map_begin.template, map_begin.queue,
-            COALESCE(map_begin.max_running, 1000), map_begin.rate, map_begin.into_table, acting_role())
+            map_begin.max_running, map_begin.rate, map_begin.into_table, acting_role())
         ON CONFLICT ON CONSTRAINT map_name DO NOTHING;
     is_new := FOUND;
     m := find_map(map_begin.name);
@@ -144,23 +147,45 @@ BEGIN
     RETURN won;
 END $$;
 
+-- Gives the due jobs of a map its key, or takes it from them, if the map has been limited since they were made due, or is not any more.
+-- Those that get it wait again, since there may be far more of them than places. Index: job_feed.
+CREATE OR REPLACE FUNCTION change_keys(m map) RETURNS void
+LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE
+    has_key boolean := is_limited(m);
+BEGIN
+    UPDATE job j SET scheduled_at = CASE WHEN has_key THEN job_waits() ELSE j.scheduled_at END,
+                     exclusive_key = CASE WHEN has_key THEN 'map:' || m.name END,
+                     flags = CASE WHEN has_key THEN j.flags | {flag.key} ELSE j.flags & ~{flag.key} END
+     WHERE j.id = ANY (ARRAY(SELECT d.id FROM job d
+                              WHERE d.queue = m.queue AND d.priority = 4 AND d.share = share_of('map:' || m.name)
+                                AND d.ready_at < job_waits() AND d.state = 'available' AND d.share_key = 'map:' || m.name
+                                AND d.flags & {flag.map} <> 0 AND (d.flags & {flag.key} <> 0) <> has_key
+                                FOR NO KEY UPDATE SKIP LOCKED));
+END $$;
+
 -- Makes jobs of a map due until `wanted` of them are, and returns how many it made due. Loading inserts the jobs with the time
 -- job_waits(), not due: a due job that finds no free place would be claimed and refused again and again, ahead of other jobs in its
--- queue. Index: job_feed, job_exclusive.
+-- queue. Jobs of a map without a limit lose their key, which would cost more than the rest of their claims. Index: job_feed,
+-- job_exclusive.
 CREATE OR REPLACE FUNCTION feed_map(m map, wanted bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = claimd, pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE
     lane smallint := share_of('map:' || m.name);
-    due bigint := (SELECT count(*) FROM (SELECT FROM job j
-                                          WHERE j.queue = m.queue AND j.priority = 4 AND j.share = lane
-                                            AND j.ready_at <= clock_timestamp() AND j.state = 'available'
-                                          LIMIT wanted) AS d);
+    keeps_key boolean := is_limited(m);
+    due bigint;
     fed bigint;
 BEGIN
+    PERFORM change_keys(m);
+    due := (SELECT count(*) FROM (SELECT FROM job j
+                                   WHERE j.queue = m.queue AND j.priority = 4 AND j.share = lane AND j.ready_at <= clock_timestamp()
+                                     AND j.state = 'available'
+                                   LIMIT wanted) AS d);
     IF m.paused_at IS NOT NULL OR m.cancelled_at IS NOT NULL OR due >= wanted THEN
         RETURN 0;
     END IF;
-    UPDATE job j SET scheduled_at = clock_timestamp()
+    UPDATE job j SET scheduled_at = clock_timestamp(), exclusive_key = CASE WHEN keeps_key THEN j.exclusive_key END,
+                     flags = CASE WHEN keeps_key THEN j.flags ELSE j.flags & ~{flag.key} END
      WHERE j.id = ANY (ARRAY(SELECT w.id FROM job w
                               WHERE w.exclusive_key = 'map:' || m.name AND w.second_key IS NULL AND w.ready_at = job_waits()
                                 AND w.state = 'available'
@@ -170,8 +195,8 @@ BEGIN
     RETURN fed;
 END $$;
 
--- Called by the leading scheduler each second. For each map it keeps due twice as many jobs as may run, plus twice as many as have ended
--- since the last call. So a map of short jobs does not run dry: the number of due jobs doubles until they last for a second. Returns how
+-- Called by the leading scheduler each second. For each map it keeps due twice as many jobs as may run (1000 without a limit), plus twice
+-- as many as have ended since the last call. A map whose row is locked is being loaded, which feeds it, or changed. So a map of short jobs does not run dry: the number of due jobs doubles until they last for a second. Returns how
 -- many jobs were made due.
 CREATE OR REPLACE FUNCTION feed_maps() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -182,9 +207,10 @@ DECLARE
     fed bigint := 0;
 BEGIN
     FOR c IN SELECT n.* FROM map_count n JOIN map o ON o.id = n.map_id WHERE o.rows > n.completed + n.failed + n.cancelled LOOP
-        SELECT o.* INTO m FROM map o WHERE o.id = c.map_id;
+        SELECT o.* INTO m FROM map o WHERE o.id = c.map_id FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
         ended := c.completed + c.failed + c.cancelled;
-        fed := fed + feed_map(m, 2 * m.max_running + 2 * GREATEST(0, ended - c.ended_before));
+        fed := fed + feed_map(m, 2 * COALESCE(m.max_running, 1000) + 2 * GREATEST(0, ended - c.ended_before));
         UPDATE map_count n SET ended_before = ended WHERE n.map_id = c.map_id AND n.ended_before <> ended;
     END LOOP;
     RETURN fed;
@@ -264,7 +290,7 @@ BEGIN
                      loaded_at = CASE WHEN is_last THEN clock_timestamp() END
      WHERE o.id = m.id;
     PERFORM look_at_kind(m.kind);
-    PERFORM feed_map(m, 2 * m.max_running);
+    PERFORM feed_map(m, 2 * COALESCE(m.max_running, 1000));
 END $$;
 
 -- Called by the leading scheduler. Moves at most `most` entries of map_ended to map_done and updates the counts in map_count, which
@@ -314,17 +340,17 @@ BEGIN
     RETURN moved;
 END $$;
 
--- Changes the limits of a map. NULL leaves one as it is; the rate 'none' removes the rate.
-CREATE OR REPLACE FUNCTION map_limit(name text, max_running integer, rate text) RETURNS void
+-- Changes the limits of a map. NULL leaves one as it is, 'none' removes it. Jobs that run without a limit at that moment don't count.
+CREATE OR REPLACE FUNCTION map_limit(name text, max_running text, rate text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     m map := find_map(name);
-    wrong text := why_no_map_limits(map_limit.max_running, NULLIF(map_limit.rate, 'none'));
+    wrong text := why_no_map_limits(NULLIF(map_limit.max_running, 'none')::integer, NULLIF(map_limit.rate, 'none'));
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;
     END IF;
-    m.max_running := COALESCE(map_limit.max_running, m.max_running);
+    m.max_running := NULLIF(COALESCE(map_limit.max_running, m.max_running::text), 'none')::integer;
     m.rate := NULLIF(COALESCE(map_limit.rate, m.rate), 'none');
     UPDATE map o SET max_running = m.max_running, rate = m.rate WHERE o.id = m.id;
     PERFORM apply_map_limits(m);
@@ -417,6 +443,6 @@ BEGIN
     RETURN gone;
 END $$;
 
-REVOKE ALL ON FUNCTION find_map, apply_map_limits, why_no_map_limits, why_another_map, states_of_rows, hold_keys, hold_free_keys, feed_map, feed_maps, map_begin, map_load, move_map_ends, map_limit,
+REVOKE ALL ON FUNCTION find_map, is_limited, change_keys, apply_map_limits, why_no_map_limits, why_another_map, states_of_rows, hold_keys, hold_free_keys, feed_map, feed_maps, map_begin, map_load, move_map_ends, map_limit,
     map_pause, map_jobs, map_cancel, map_retry, map_drop FROM PUBLIC, {roles};
 GRANT EXECUTE ON FUNCTION map_begin, map_load, map_limit, map_pause, map_cancel, map_retry, map_drop TO claimd_admin;

@@ -8,7 +8,7 @@ CREATE TABLE map (
     paused_at timestamptz,
     cancelled_at timestamptz,
     rows bigint NOT NULL DEFAULT 0, -- rows loaded so far; a key that is loaded again counts once
-    max_running integer NOT NULL,
+    max_running integer, -- NULL: any number of its jobs may run at a time
     is_first boolean NOT NULL DEFAULT true, -- this is the first pass over the query: none of the keys to come was loaded before
     name text COLLATE "C" NOT NULL,
     query text NOT NULL,
@@ -67,7 +67,7 @@ CREATE TABLE map_ended (
 
 CREATE INDEX map_ended_key ON map_ended (unique_key);
 
--- `running` counts the jobs that hold a place of the map's exclusive key.
+-- Index of `running`: job_feed.
 CREATE VIEW maps AS
 SELECT m.id, m.name,
        CASE WHEN m.cancelled_at IS NOT NULL THEN 'cancelled'
@@ -79,7 +79,9 @@ SELECT m.id, m.name,
                  AND NOT EXISTS (SELECT FROM map_ended e WHERE starts_with(e.unique_key, 'map:' || m.name || ':')) THEN 'done'
             ELSE 'running' END AS state,
        m.rows, m.rows - c.completed - c.failed - c.cancelled AS open,
-       (SELECT count(*) FROM exclusive e WHERE e.key = 'map:' || m.name) AS running,
+       (SELECT count(*) FROM job j
+         WHERE j.queue = m.queue AND j.priority = 4 AND j.share = share_of('map:' || m.name) AND j.ready_at < job_waits()
+           AND j.state = 'running' AND j.share_key = 'map:' || m.name) AS running,
        c.completed, c.failed, c.cancelled, m.max_running, m.rate, m.query, m.key, m.kind, m.template, m.queue, m.into_table, m.last_key,
        m.created_at, m.created_by, m.loaded_at, m.paused_at, m.cancelled_at
   FROM map m

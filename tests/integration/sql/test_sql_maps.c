@@ -196,13 +196,13 @@ START_TEST(map_nothing_starts_while_it_is_paused_and_its_limit_is_back_afterward
     run("SELECT claimd.map_pause('m', true)::text");
     ck_assert_str_eq(text("SELECT max_running::text FROM claimd.key_limit"), "0");
     ck_assert_int_eq(side_number(db, "SELECT claimd.key_places('map:m')::text"), 0);
-    run("SELECT claimd.map_limit('m', 7, '10/s')::text");
+    run("SELECT claimd.map_limit('m', '7', '10/s')::text");
     ck_assert_str_eq(text("SELECT concat_ws(' ', max_running, rate) FROM claimd.key_limit"),
                      "0 10");
     run("SELECT claimd.map_pause('m', false)::text");
     ck_assert_str_eq(text("SELECT concat_ws(' ', max_running, rate) FROM claimd.key_limit"),
                      "7 10");
-    run("SELECT claimd.map_limit('m', 1, 'none')::text"); /* as for a key without a row */
+    run("SELECT claimd.map_limit('m', '1', 'none')::text"); /* as for a key without a row */
     ck_assert_int_eq(side_number(db, "SELECT claimd.key_places('map:m')::text"), 1);
 }
 END_TEST
@@ -251,6 +251,34 @@ START_TEST(map_no_more_jobs_are_due_than_may_soon_start)
 }
 END_TEST
 
+#define KEYS                                                                                  \
+    "SELECT concat_ws(' ', count(*) FILTER (WHERE ready_at <= now()), count(exclusive_key), " \
+    "bool_and(exclusive_key IS NULL = (flags & 2 = 0))) FROM claimd.job"
+
+START_TEST(map_without_a_limit_jobs_are_due_without_a_key_until_there_is_one)
+{
+    run("SELECT claimd.map_begin('m', 'SELECT 1 AS id', 'id', 'noop', NULL, 'default', NULL, NULL, "
+        "NULL)::text");
+    run(LOAD("NULL", 1, 2100, true));
+    ck_assert_str_eq(text(KEYS), "2000 100 t");
+    run(RUN_ALL " WHERE id <= 3");
+    run("SELECT claimd.map_limit('m', '2', NULL)::text");
+    ck_assert_str_eq(text(KEYS), "3 2097 t"); /* those that run, without a key */
+    ck_assert_str_eq(text(FEED), "4");
+    ck_assert_str_eq(text("SELECT running::text FROM claimd.maps"), "3");
+    run("SELECT claimd.map_limit('m', 'none', NULL)::text");
+    ck_assert_str_eq(text(FEED), "1996");
+    ck_assert_str_eq(text("SELECT count(*)::text FROM claimd.key_limit"), "0");
+    run("SELECT claimd.map_pause('m', true)::text");
+    ck_assert_str_eq(text(KEYS), "3 2097 t");
+    ck_assert_str_eq(text(FEED), "0");
+    /* One that ran becomes available again meanwhile. */
+    run("UPDATE claimd.job SET state = 'available' WHERE id = 1");
+    ck_assert_str_eq(text(FEED), "0");
+    ck_assert_str_eq(text(KEYS), "2 2098 t");
+}
+END_TEST
+
 START_TEST(map_an_edit_can_not_make_a_job_of_another_map_or_of_none)
 {
     given_map();
@@ -281,6 +309,7 @@ int main(void)
     tcase_add_test(tests, map_nothing_starts_while_it_is_paused_and_its_limit_is_back_afterwards);
     tcase_add_test(tests, map_what_is_cancelled_loads_no_more_and_is_dropped_with_its_results);
     tcase_add_test(tests, map_no_more_jobs_are_due_than_may_soon_start);
+    tcase_add_test(tests, map_without_a_limit_jobs_are_due_without_a_key_until_there_is_one);
     tcase_add_test(tests, map_an_edit_can_not_make_a_job_of_another_map_or_of_none);
     suite_add_tcase(suite, tests);
     return world_run(suite);
