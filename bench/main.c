@@ -65,8 +65,7 @@ static const struct workload {
     {"handlers", handlers_run, "bench_plugins", 2, 0,
      .help = "programs as handlers, beside a plugin, Celery and RQ", .jobs = 100000, .samples = 200,
      .seconds = 5},
-    {"map", map_run, "plugins", 2, 0,
-     .help = "loading claimctl map, and its limit beside others"},
+    {"map", map_run, "plugins", 2, 0, .help = "loading claimctl map, and its limit beside others"},
     {"all", NULL, "", 0, 0, .help = "all of these, then a table of the goals, and plots"},
     {"locks", NULL, "", 0, 0, .help = "the lock library alone, and beside redsync", .seconds = 3},
 };

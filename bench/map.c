@@ -91,7 +91,7 @@ static const struct pg_statement empty = {
     .name = "", .sql = "TRUNCATE claimd.job, claimd.job_key, claimd.map CASCADE"};
 static const struct pg_statement checkpoint = {.name = "", .sql = "CHECKPOINT"};
 static const struct pg_statement loaded = {
-    .name = "loaded", .sql = "SELECT count(*) FROM claimd.job WHERE exclusive_key = 'map:bench'"};
+    .name = "loaded", .sql = "SELECT count(*) FROM claimd.job WHERE share_key = 'map:bench'"};
 
 /* ---- loading ---- */
 
