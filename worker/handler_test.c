@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "base/proc.h"
 #include "base/timer.h"
-#include "worker/run_said.h"
+#include "protocol/run_said.h"
 #include "worker/slot.h"
 
 #include <fcntl.h>

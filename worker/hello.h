@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads a runner's hello (worker/protocol.h) as untrusted input: code that runs while plugins are
+ * Reads a runner's hello (protocol/protocol.h) as untrusted input: code that runs while plugins are
  * loaded can write in its runner's name. Pure. */
 #ifndef CLAIMD_WORKER_HELLO_H
 #define CLAIMD_WORKER_HELLO_H

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "protocol/run_said.h"
 #include "sql/queries.h"
 #include "store/pg/params.h"
-#include "worker/run_said.h"
 #include "worker/worker.h"
 
 #define PERIOD_US (1 * US_PER_S)

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/timer.h"
-#include "worker/run_log.h"
-#include "worker/run_said.h"
-#include "worker/runner_env.h"
+#include "protocol/run_log.h"
+#include "protocol/run_said.h"
+#include "protocol/runner_env.h"
 #include "worker/slot_internal.h"
 
 #include <assert.h>

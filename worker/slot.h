@@ -9,7 +9,7 @@
 #define CLAIMD_WORKER_SLOT_H
 
 #include "base/rand.h"
-#include "worker/protocol.h"
+#include "protocol/protocol.h"
 #include "worker/run_end.h"
 
 #include <uv.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the frames of a runner, and checks them as untrusted input. */
-#include "worker/result_ring.h"
+#include "protocol/result_ring.h"
 #include "worker/slot_internal.h"
 
 #include <stdio.h>

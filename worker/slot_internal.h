@@ -5,7 +5,7 @@
 #ifndef CLAIMD_WORKER_SLOT_INTERNAL_H
 #define CLAIMD_WORKER_SLOT_INTERNAL_H
 
-#include "worker/run_output.h"
+#include "protocol/run_output.h"
 #include "worker/slot.h"
 
 #define SLOT_NONCES 64 /* random numbers drawn at once; two for each job */
@@ -66,7 +66,7 @@ struct slot_job {
     int64_t id;
     int64_t fence;
     int64_t nonce;
-    int64_t ticket;  /* stored in its place until it begins (worker/protocol.h) */
+    int64_t ticket;  /* stored in its place until it begins (protocol/protocol.h) */
     uint64_t number; /* among all jobs that this child was sent */
     int64_t kill_at_us;
 };
