@@ -9,7 +9,7 @@
 #include "base/proc.h"
 #include "base/timer.h"
 #include "protocol/run_said.h"
-#include "worker/slot.h"
+#include "worker/slots/slot.h"
 
 #include <fcntl.h>
 #include <getopt.h>

@@ -7,7 +7,7 @@
 #include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/process.h"
-#include "worker/cpus.h"
+#include "worker/slots/cpus.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,26 +2,17 @@
  *
  * The worker: pop → lock → claim → run → finish → release. Every step is batched: a batch collects
  * while the previous one is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks.
- * The parts share this record, and each has its header:
- * - fetch.h: hints → leases
- * - claim.h: leases → claimed jobs
- * - taken_hints.h: hints of jobs whose lock is held
- * - sift.h: hints of jobs that no longer exist
- * - limits.h: jobs whose limit is reached
- * - lengths.h: what may be claimed ahead
- * - dispatch.h: claimed jobs → runners
- * - run.h: ended runs → finishes → released leases
- * - deadlines.h: danger, timeouts, lost leases
- * - registration.h, beat.h: the worker's row
- * - cancel.h: cancels of jobs that run here
- * - live.h: progress and checkpoints of running jobs
- * - listen.h: the sets of hints that are popped
- * - kinds.h: the kinds that are served
- * - hint_return.h: hints that are put back
- * - ready.h: readiness and /readyz
- * - spare.h: whether a slot is idle
- * - orphans.h: processes that runners leave behind
- * - drain.h: the end
+ * The parts share this record. Each has a folder, and each file a header:
+ * - intake/: popped hints → leases (fetch.h) → claimed jobs (claim.h); hints that are put back
+ *   (hint_return.h), kept because their lock is held (taken_hints.h), sorted out because their job
+ *   no longer exists (sift.h); jobs whose limit is reached (limits.h); the sets that are popped
+ *   (listen.h)
+ * - jobs/: claimed jobs (jobs_in_hand.h) → runners (dispatch.h) → finishes → released leases
+ *   (run.h); danger, timeouts, lost leases (deadlines.h); cancels (cancel.h); progress (live.h);
+ * how long runs take (lengths.h)
+ * - membership/: the worker's row (registration.h, beat.h), the kinds that it serves (kinds.h),
+ *   readiness (ready.h), the end (drain.h)
+ * - slots/: runners (slot.h), what they use (usage.h) and leave behind (orphans.h)
  *
  * worker.c opens all parts, passes on signals and events of connections, and closes the parts. */
 #ifndef CLAIMD_WORKER_WORKER_H
@@ -36,29 +27,29 @@
 #include "redlock/redlock_async.h"
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
-#include "worker/beat.h"
-#include "worker/cancel.h"
-#include "worker/deadlines.h"
-#include "worker/dispatch.h"
-#include "worker/drain.h"
-#include "worker/fetch.h"
-#include "worker/hint_return.h"
-#include "worker/jobs_in_hand.h"
-#include "worker/kinds.h"
-#include "worker/lengths.h"
-#include "worker/limits.h"
-#include "worker/listen.h"
-#include "worker/live.h"
-#include "worker/orphans.h"
-#include "worker/ready.h"
-#include "worker/registration.h"
-#include "worker/run.h"
-#include "worker/run_stats_save.h"
-#include "worker/sift.h"
-#include "worker/slot.h"
+#include "worker/intake/fetch.h"
+#include "worker/intake/hint_return.h"
+#include "worker/intake/limits.h"
+#include "worker/intake/listen.h"
+#include "worker/intake/sift.h"
+#include "worker/intake/taken_hints.h"
+#include "worker/jobs/cancel.h"
+#include "worker/jobs/deadlines.h"
+#include "worker/jobs/dispatch.h"
+#include "worker/jobs/jobs_in_hand.h"
+#include "worker/jobs/lengths.h"
+#include "worker/jobs/live.h"
+#include "worker/jobs/run.h"
+#include "worker/jobs/run_stats_save.h"
+#include "worker/membership/beat.h"
+#include "worker/membership/drain.h"
+#include "worker/membership/kinds.h"
+#include "worker/membership/ready.h"
+#include "worker/membership/registration.h"
+#include "worker/membership/state_dir.h"
+#include "worker/slots/orphans.h"
+#include "worker/slots/slot.h"
 #include "worker/spare.h"
-#include "worker/state_dir.h"
-#include "worker/taken_hints.h"
 #include "worker/worker_metrics.h"
 
 #define WORKER_SLOTS_MAX 1024

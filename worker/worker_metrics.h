@@ -8,8 +8,8 @@
 
 #include "daemon/daemon_metrics.h"
 #include "store/jobs/job_store.h"
-#include "worker/jobs_in_hand.h"
-#include "worker/usage.h"
+#include "worker/jobs/jobs_in_hand.h"
+#include "worker/slots/usage.h"
 
 #define WORKER_METRICS_KINDS_MAX 512 /* served in its queues over its life; plugins may change */
 #define WORKER_METRICS_KIND_MORE "other" /* all further kinds, as in metrics/ */

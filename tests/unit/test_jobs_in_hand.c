@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/suite.h"
-#include "worker/jobs_in_hand.h"
+#include "worker/jobs/jobs_in_hand.h"
 
 #include <check.h>
 #include <signal.h>

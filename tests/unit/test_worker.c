@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/suite.h"
-#include "worker/capacity.h"
-#include "worker/danger.h"
-#include "worker/outcome.h"
+#include "worker/intake/capacity.h"
+#include "worker/jobs/danger.h"
+#include "worker/jobs/outcome.h"
 
 #include <check.h>
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/intake/claim.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/probe.h"
+#include "base/recorder.h"
+#include "model/hint.h"
+#include "worker/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define AHEAD_PAUSE_US (100 * US_PER_MS)
+
+/* ---- refused jobs ---- */
+
+/* The hint's score holds the job's turn (docs/decisions/0016) and is kept; the row's due time is on
+ * another scale. A job that an edit has moved elsewhere gets a new score. */
+static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, int priority,
+                             int64_t ready_unix_us)
+{
+    bool is_moved = strcmp(job->queue, queue) != 0 || priority < hint_score_priority(job->score);
+    return is_moved ? hint_score(priority, ready_unix_us) : job->score;
+}
+
+static bool serves(const struct worker *w, const char *kind)
+{
+    return kind_set_find(&w->kinds.served, kind) != NULL;
+}
+
+static enum refusal refusal_of(const struct worker *w, const struct refused_job *r)
+{
+    switch (r->why) {
+    case CLAIM_GONE:
+    case CLAIM_LATER:
+        return REFUSED_GONE;
+    case CLAIM_LIMITED:
+    case CLAIM_QUEUE_FULL:
+        return REFUSED_LIMITED;
+    case CLAIM_PUT_BACK:
+        return r->kind == NULL || serves(w, r->kind) ? REFUSED_LOCKED : REFUSED_UNSERVED;
+    case CLAIM_NOT_TRIED:
+        break;
+    }
+    return REFUSED_NOT_TRIED;
+}
+
+/* There is nothing to release yet: the lock's verdict has not arrived. If an edit has moved the
+ * job, the next worker that takes its hint finds that out. */
+static void refused_before_lock(struct worker *w, struct job_in_hand *job, enum claim_refusal why)
+{
+    job->refused = why;
+    if (why == CLAIM_NOT_TRIED) {
+        fetch_pause(w);
+    }
+}
+
+static void let_refused_go(struct worker *w, struct job_in_hand *job)
+{
+    int64_t id = job->id;
+    bool is_limited = job->refused == CLAIM_LIMITED;
+    if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER && !is_limited) {
+        fetch_put_back(w, job);
+    }
+    run_let_go(w, job);
+    if (is_limited) {
+        limits_refused(w, id);
+    }
+}
+
+static void on_refused(struct worker *w, const struct refused_job *r)
+{
+    struct job_in_hand *job = in_hand_find(&w->jobs, r->id);
+    assert(job != NULL);
+    record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
+           RECORD_I64("why", r->why));
+    metric_add(w->metrics.refused[refusal_of(w, r)], 1);
+    bool is_full = r->why == CLAIM_QUEUE_FULL;
+    if (in_hand_step(&w->jobs, job, ON_REFUSED) == DO_NOTHING) {
+        refused_before_lock(w, job, r->why);
+        return;
+    }
+    if ((r->why == CLAIM_PUT_BACK || is_full) && r->queue != NULL && r->kind != NULL) {
+        int64_t score = score_to_keep(job, r->queue, r->priority, r->ready_at_unix_us);
+        bool is_ours = serves(w, r->kind);
+        hint_return_add(w, &(struct hint){.id = r->id,
+                                          .score = score,
+                                          .queue = r->queue,
+                                          .kind = is_ours ? job->hint_kind : r->kind});
+        if (is_full) {
+            limits_full(w, r->queue);
+        } else if (is_ours) {
+            w->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
+        }
+    } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
+        fetch_put_back(w, job);
+    }
+    if (r->why == CLAIM_NOT_TRIED) {
+        fetch_pause(w);
+    }
+    run_let_go(w, job);
+    if (r->why == CLAIM_LIMITED) {
+        limits_refused(w, r->id);
+    }
+}
+
+/* ---- claimed jobs ---- */
+
+static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
+{
+    job->args = malloc(len + 1);
+    if (job->args == NULL) {
+        return false;
+    }
+    memcpy(job->args, args, len);
+    job->args[len] = '\0';
+    job->args_len = len;
+    return true;
+}
+
+/* A NULL text changes nothing. */
+static bool copy_text(char **ret, const char *text)
+{
+    if (text != NULL) {
+        free(*ret);
+        *ret = strdup(text);
+    }
+    return text == NULL || *ret != NULL;
+}
+
+/* Hands the job back, since another worker may have a runner for it now. This happens once per job:
+ * the next hint of it that this worker pops names its kind, and is taken only if a runner is free
+ * for it (docs/decisions/0024). */
+static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
+{
+    if (job->length != NULL) {
+        lengths_handed_back(&w->lengths, job->length, now_us);
+    }
+    in_hand_take(&w->jobs, job);
+    job->hint_goes = HINT_TO_KIND;
+    run_hand_back(w, job);
+}
+
+/* Hints usually do not name the kind of their job, so some of the jobs that were claimed ahead turn
+ * out to be long. Each of these needs a runner on which no other long job was placed. */
+void claim_place_long(struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    struct job_in_hand *next = NULL;
+    for (struct job_in_hand *job = w->jobs.ready; job != NULL; job = next) {
+        next = job->next;
+        if (job->is_placed || lengths_is_short(job->length, now)) {
+            continue;
+        }
+        if (fetch_places(w) > 0) {
+            in_hand_place(&w->jobs, job);
+        } else {
+            pass_on(w, job, now);
+        }
+    }
+}
+
+static void push_ready(struct worker *w, struct job_in_hand *job)
+{
+    lengths_fetched(&w->lengths, clock_boot_us() - job->popped_us);
+    in_hand_push_ready(&w->jobs, job);
+}
+
+static void on_args(void *ctx, enum status st, const struct job_args *args);
+
+struct args_wait {
+    struct worker *worker;
+    int64_t id;
+    int64_t fence;
+};
+
+static void fetch_args(struct worker *w, struct job_in_hand *job)
+{
+    struct args_wait *wait = malloc(sizeof *wait);
+    if (wait == NULL) {
+        run_hand_back(w, job);
+        return;
+    }
+    *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
+    if (job_store_args(w->store, job->id, job->fence, on_args, wait, NULL) != STATUS_OK) {
+        free(wait);
+        run_hand_back(w, job);
+        return;
+    }
+    (void)in_hand_step(&w->jobs, job, ON_ARGS_ASKED);
+}
+
+static void on_args(void *ctx, enum status st, const struct job_args *args)
+{
+    autofree struct args_wait *wait = ctx;
+    struct worker *w = wait->worker;
+    struct job_in_hand *job = in_hand_find(&w->jobs, wait->id);
+    if (job == NULL || job->fence != wait->fence || job->state != HAND_FETCHING) {
+        return;
+    }
+    if (st == STATUS_LIMIT) {
+        struct err why = {0};
+        (void)err_fail(&why, STATUS_LIMIT, "%s: longer as text than a handler can be given",
+                       args->too_long);
+        run_fail(w, job, &why);
+        return;
+    }
+    if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
+        !copy_text(&job->metadata, args->metadata) ||
+        !copy_text(&job->checkpoint, args->checkpoint) ||
+        !copy_text(&job->predecessors, args->predecessors)) {
+        run_hand_back(w, job);
+        return;
+    }
+    push_ready(w, job);
+    claim_place_long(w);
+    dispatch_jobs(w);
+}
+
+/* Takes over the job's queue if an edit has moved it since its hint was pushed. True if this worker
+ * does not serve that queue. */
+static bool is_moved_away(const struct worker *w, struct job_in_hand *job,
+                          const struct claimed_job *c)
+{
+    job->score = score_to_keep(job, c->queue, c->priority, c->ready_at_unix_us);
+    if (strcmp(job->queue, c->queue) == 0) {
+        return false;
+    }
+    (void)snprintf(job->queue, sizeof job->queue, "%s", c->queue);
+    job->hint_kind[0] = '\0';
+    return !listen_serves(w, c->queue);
+}
+
+static void keep_length(struct worker *w, struct job_in_hand *job, const char *kind)
+{
+    size_t place = listen_place(w, job->queue);
+    job->length = place == SIZE_MAX
+                      ? NULL
+                      : lengths_claimed(&w->lengths, place, job->queue, kind, job->claimed_us);
+}
+
+static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
+{
+    job->fence = c->fence;
+    (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
+    job->attempt = c->attempt;
+    job->crashes = c->crashes;
+    job->flags = c->flags;
+    job->key_row = c->key_row;
+    job->second_row = c->second_row;
+    job->place = c->place;
+    job->settings = c->settings;
+    job->attempted_at_unix_us = c->attempted_at_unix_us;
+    job->claimed_us = clock_boot_us();
+    (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
+    job->metrics = worker_metrics_kind(&w->metrics, job->queue, c->kind);
+    keep_length(w, job, c->kind);
+    job->generation = c->generation;
+    job->created_at_unix_us = c->created_at_unix_us;
+    return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
+}
+
+/* Fetches the job's args or makes it ready for a runner, after checking the deadline again
+ * (ARCHITECTURE §4.7). */
+static void go_on(struct worker *w, struct job_in_hand *job)
+{
+    bool has_lease = job->batch != NULL &&
+                     redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
+                     redlock_batch_deadline_us(job->batch, job->lease_index) > clock_boot_us();
+    if (!has_lease || w->stage != WORKER_RUNNING) {
+        run_hand_back(w, job);
+    } else if (job->args == NULL) {
+        fetch_args(w, job);
+    } else {
+        push_ready(w, job);
+    }
+}
+
+void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action action)
+{
+    switch (action) {
+    case DO_GO_ON:
+        go_on(w, job);
+        break;
+    case DO_HAND_BACK:
+        run_hand_back(w, job);
+        break;
+    case DO_LET_GO:
+        let_refused_go(w, job);
+        break;
+    case DO_NOTHING: /* the answer to the lock or to the claim is still outstanding */
+    case DO_CLAIM:   /* the caller claims many jobs at once */
+        break;
+    }
+}
+
+static void on_one_claimed(struct worker *w, const struct claimed_job *c)
+{
+    struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
+    assert(job != NULL);
+    bool is_away = is_moved_away(w, job, c);
+    bool is_kept =
+        keep_claimed(w, job, c) && (c->args == NULL || copy_args(job, c->args, c->args_len));
+    limits_claimed(w, job);
+    record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
+           RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
+    metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
+    log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
+              LOG_I64("attempt", c->attempt));
+    bool may_run = is_kept && !is_away;
+    claim_do(w, job, in_hand_step(&w->jobs, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
+}
+
+/* ---- the reply ---- */
+
+/* All ids of a claim were asked for at the same moment, so any of them gives the time. */
+static void count_claim(struct worker *w, int64_t id)
+{
+    const struct job_in_hand *job = in_hand_find(&w->jobs, id);
+    metric_observe_us(w->metrics.claim, clock_boot_us() - job->asked_us);
+}
+
+static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
+                       const struct refused_job *refused, size_t refused_count)
+{
+    struct worker *w = ctx;
+    probe("W5");
+    count_claim(w, count > 0 ? jobs[0].id : refused[0].id);
+    if (count > 0) {
+        w->fetch.pause_us = 0;
+        w->ready.setbacks_since_us = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        on_one_claimed(w, &jobs[i]);
+    }
+    bool is_any_put_back = false;
+    size_t limited = 0;
+    size_t gone = 0;
+    for (size_t i = 0; i < refused_count; i++) {
+        is_any_put_back = is_any_put_back || refused[i].why == CLAIM_PUT_BACK;
+        limited += refused[i].why == CLAIM_LIMITED || refused[i].why == CLAIM_QUEUE_FULL;
+        gone += refused[i].why == CLAIM_GONE;
+        on_refused(w, &refused[i]);
+    }
+    if (count > 0 || is_any_put_back) {
+        hint_return_pace(w, count > 0);
+    }
+    sift_claimed(w, count, gone, refused_count);
+    limits_answered(w, count, limited);
+    limits_ask(w);
+    limits_update(w);
+    claim_place_long(w);
+    dispatch_jobs(w);
+    fetch_poke(w);
+    drain_check(w);
+}
+
+bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_from)
+{
+    struct claim_request request = {.ids = ids,
+                                    .count = count,
+                                    .kinds = w->kinds.served.names,
+                                    .kind_count = w->kinds.served.count,
+                                    .ahead_from = ahead_from,
+                                    .done = on_claimed,
+                                    .ctx = w};
+    for (size_t i = 0; recorder_is_on() && i < count; i++) {
+        record("claim", "inv", RECORD_I64("job", ids[i]));
+    }
+    if (job_store_claim(w->store, &request, NULL) != STATUS_OK) {
+        return false;
+    }
+    metric_observe(w->metrics.batch, (double)count);
+    probe("W4");
+    return true;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/intake/fetch.h"
+
+#include "base/clock.h"
+#include "base/probe.h"
+#include "base/recorder.h"
+#include "model/hint.h"
+#include "worker/intake/claim.h"
+#include "worker/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define PAUSE_FIRST_US (50 * US_PER_MS)
+#define PAUSE_MAX_US (2 * US_PER_S)
+#define ALONE_US (1 * US_PER_S) /* after a lock was not won: claims wait for their locks */
+
+/* ---- how much ---- */
+
+void fetch_configure(struct worker *w)
+{
+    w->fetch.limits =
+        (struct capacity_limits){.claim_ahead_max = (size_t)w->config->worker.claim_ahead,
+                                 .batch_max = (size_t)w->config->worker.batch_max};
+}
+
+/* True if the slot's current job is short and has not been running for long. */
+static bool is_soon_idle(const struct worker *w, struct slot *slot, int64_t now_us)
+{
+    const struct job_in_hand *job = slot_present(slot);
+    return job == NULL || (lengths_is_short(job->length, now_us) &&
+                           now_us - job->started_us <= lengths_max_us(&w->lengths));
+}
+
+static struct capacity_facts facts(const struct worker *w, int64_t now_us)
+{
+    const size_t *n = w->jobs.count;
+    struct capacity_facts f = {.coming =
+                                   n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING],
+                               .ready = n[IN_HAND_READY],
+                               .finishing = n[IN_HAND_FINISHING]};
+    for (size_t i = 0; i < w->slot_count; i++) {
+        enum slot_state s = slot_state(w->slots[i]);
+        f.runners += s == SLOT_IDLE || (s == SLOT_BUSY && is_soon_idle(w, w->slots[i], now_us));
+        f.idle += s == SLOT_IDLE ? 1U : 0U;
+        f.ready += slot_waiting(w->slots[i]);
+    }
+    f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->runs.mean_us;
+    f.short_us = lengths_max_us(&w->lengths);
+    return f;
+}
+
+static enum lengths_ahead ahead_of_queues(struct worker *w, int64_t now_us)
+{
+    return lengths_ahead(&w->lengths, w->config->worker.queue_count, now_us);
+}
+
+static size_t places_left(const struct worker *w, const struct capacity_facts *f)
+{
+    return f->runners > w->jobs.placed ? f->runners - w->jobs.placed : 0;
+}
+
+/* Also checked for the hints of a pop that was in flight when the state changed. Without a live
+ * row, a claim would be made under an id whose heartbeats no longer count. */
+static bool may_take(const struct worker *w)
+{
+    return w->stage == WORKER_RUNNING && w->registration.is_registered && !w->is_quiet;
+}
+
+static bool may_fetch(const struct worker *w, int64_t now_us)
+{
+    return may_take(w) && now_us >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
+           redlock_async_has_quorum(w->lock);
+}
+
+size_t fetch_places(const struct worker *w)
+{
+    const struct capacity_facts f = facts(w, clock_boot_us());
+    return places_left(w, &f);
+}
+
+size_t fetch_spare(const struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    if (!may_fetch(w, now) || !w->listen.is_told) {
+        return 0;
+    }
+    struct capacity_facts f = facts(w, now);
+    size_t taken = f.coming + f.ready;
+    return f.idle > taken ? f.idle - taken : 0;
+}
+
+size_t fetch_room(struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    if (!may_fetch(w, now)) {
+        return 0;
+    }
+    struct capacity_facts f = facts(w, now);
+    struct capacity_limits l = w->fetch.limits;
+    if (w->limits.ahead_max < l.claim_ahead_max) {
+        l.claim_ahead_max = w->limits.ahead_max;
+    }
+    enum lengths_ahead ahead = ahead_of_queues(w, now);
+    f.mean_run_us = ahead == LENGTHS_NONE ? 0 : f.mean_run_us;
+    size_t want = capacity_want(&f, &l);
+    size_t places = places_left(w, &f);
+    if (ahead == LENGTHS_SOME && places < want) {
+        want = places; /* the hints may be of any queue */
+    }
+    return limits_want(w, &f, want);
+}
+
+size_t fetch_want(void *worker)
+{
+    struct worker *w = worker;
+    return sift_want(w, fetch_room(w));
+}
+
+void fetch_poke(struct worker *w)
+{
+    if (w->popper != NULL && w->stage == WORKER_RUNNING) {
+        hints_popper_poke(w->popper);
+    }
+}
+
+/* A quorum or PostgreSQL is missing, so the whole worker backs off, not each job (lock.A14). */
+void fetch_pause(struct worker *w)
+{
+    int64_t twice = w->fetch.pause_us * 2;
+    int64_t next = twice > PAUSE_FIRST_US ? twice : PAUSE_FIRST_US;
+    w->fetch.pause_us = next < PAUSE_MAX_US ? next : PAUSE_MAX_US;
+    int64_t now = clock_boot_us();
+    w->fetch.pause_until_us = now + rand_below(&w->rand, w->fetch.pause_us);
+    ready_setback(w, now);
+}
+
+/* ---- claim ---- */
+
+static struct hint hint_of(const struct job_in_hand *job)
+{
+    return (struct hint){.id = job->id,
+                         .score = job->score,
+                         .queue = job->queue,
+                         .kind = job->hint_kind[0] == '\0' ? NULL : job->hint_kind};
+}
+
+void fetch_put_back(struct worker *w, const struct job_in_hand *job)
+{
+    const struct hint h = hint_of(job);
+    if (job->hint_goes == HINT_KEPT) {
+        taken_hints_add(w, &h);
+    } else {
+        hint_return_add(w, &h);
+    }
+}
+
+/* Returns the index of the first id that is claimed ahead: those beyond the idle runners. */
+static size_t ahead_from(const struct worker *w, size_t count)
+{
+    struct capacity_facts f = facts(w, clock_boot_us());
+    size_t before = w->jobs.count[IN_HAND_CLAIMING] - count + w->jobs.count[IN_HAND_FETCHING] +
+                    w->jobs.count[IN_HAND_READY];
+    size_t idle = f.idle > before ? f.idle - before : 0;
+    return idle < count ? idle : count;
+}
+
+static void claim(struct worker *w, const int64_t *ids, size_t count)
+{
+    if (claim_ask(w, ids, count, ahead_from(w, count))) {
+        return;
+    }
+    fetch_pause(w);
+    metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
+    for (size_t i = 0; i < count; i++) {
+        struct job_in_hand *job = in_hand_find(&w->jobs, ids[i]);
+        fetch_put_back(w, job);
+        run_let_go(w, job);
+    }
+}
+
+/* ---- lock ---- */
+
+static void count_not_won(struct worker *w, enum redlock_result verdict)
+{
+    switch (verdict) {
+    case REDLOCK_HELD:
+        metric_add(w->metrics.refused[REFUSED_HELD], 1);
+        break;
+    case REDLOCK_SPLIT:
+        metric_add(w->metrics.refused[REFUSED_SPLIT], 1);
+        break;
+    case REDLOCK_NO_QUORUM:
+        metric_add(w->metrics.refused[REFUSED_NO_QUORUM], 1);
+        break;
+    case REDLOCK_LOST:
+        metric_add(w->metrics.refused[REFUSED_EXPIRED], 1);
+        break;
+    case REDLOCK_OK:
+    case REDLOCK_CANCELLED: /* the worker is closing */
+    case REDLOCK_INVALID:
+    case REDLOCK_SYSTEM:
+        break;
+    }
+}
+
+static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlock_batch *batch,
+                         size_t index)
+{
+    enum redlock_result verdict = redlock_batch_result(batch, index);
+    if (verdict == REDLOCK_OK) {
+        job->batch = batch;
+        job->lease_index = index;
+        return;
+    }
+    count_not_won(w, verdict);
+    job->hint_goes = verdict == REDLOCK_HELD ? HINT_KEPT : HINT_BACK;
+    w->fetch.alone_until_us = clock_boot_us() + ALONE_US;
+    if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_LOST) {
+        fetch_pause(w);
+    }
+}
+
+/* ---- lock and claim at once ---- */
+
+/* True if all jobs are for idle runners and nothing else is asked of PostgreSQL: the lock's round
+ * trip then adds no latency. Only a job that wins both runs; one that wins only its claim is handed
+ * back (docs/decisions/0020). False for a while after a lock was not won, since another worker is
+ * competing. */
+static bool may_ask_both(const struct worker *w)
+{
+    const size_t *n = w->jobs.count;
+    int64_t now = clock_boot_us();
+    struct capacity_facts f = facts(w, now);
+    size_t wanted =
+        n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING] + n[IN_HAND_READY];
+    return wanted <= f.idle && job_store_is_idle(w->store) && now >= w->fetch.alone_until_us;
+}
+
+static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size_t count)
+{
+    int64_t ids[HINTS_POP_MAX];
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = jobs[i]->id;
+    }
+    bool is_asked = claim_ask(w, ids, count, count);
+    for (size_t i = 0; is_asked && i < count; i++) {
+        (void)in_hand_step(&w->jobs, jobs[i], ON_ASKED_BESIDE);
+    }
+}
+
+static void on_acquired(void *ctx, struct redlock_batch *batch)
+{
+    struct worker *w = ctx;
+    int64_t ids[REDLOCK_KEYS_MAX];
+    size_t won = 0;
+    int64_t now = clock_boot_us();
+    const struct job_in_hand *first = redlock_batch_user(batch, 0);
+    probe("W3");
+    metric_observe_us(w->metrics.lock, now - first->asked_us);
+    for (size_t i = 0; i < redlock_batch_count(batch); i++) {
+        struct job_in_hand *job = redlock_batch_user(batch, i);
+        take_verdict(w, job, batch, i);
+        enum in_hand_action action = in_hand_step(&w->jobs, job, ON_VERDICT);
+        if (action != DO_CLAIM) {
+            claim_do(w, job, action);
+        } else if (job->batch == NULL || !may_take(w)) {
+            fetch_put_back(w, job);
+            run_let_go(w, job);
+        } else {
+            job->asked_us = now;
+            ids[won++] = job->id;
+        }
+    }
+    if (won > 0) {
+        claim(w, ids, won);
+    }
+    claim_place_long(w);
+    dispatch_jobs(w);
+    drain_check(w);
+}
+
+static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t count)
+{
+    char texts[HINTS_POP_MAX][LOCK_KEY_MAX];
+    struct redlock_async_key keys[HINTS_POP_MAX];
+    assert(count > 0 && count <= HINTS_POP_MAX);
+    int64_t now = clock_boot_us();
+    for (size_t i = 0; i < count; i++) {
+        jobs[i]->asked_us = now;
+        size_t len = job_lock_key(texts[i], w->config->redis.prefix, jobs[i]->id);
+        keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len, .user = jobs[i]};
+    }
+    const struct redlock_async_request request = {
+        .keys = keys, .count = count, .done = on_acquired, .ctx = w};
+    if (redlock_async_acquire(w->lock, &request, NULL) == 0) {
+        probe("W2");
+        if (may_ask_both(w)) {
+            claim_beside(w, jobs, count);
+        }
+        return;
+    }
+    fetch_pause(w);
+    metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
+    for (size_t i = 0; i < count; i++) {
+        fetch_put_back(w, jobs[i]);
+        in_hand_remove(&w->jobs, jobs[i]);
+    }
+}
+
+/* True if this worker already has the job: the hint is a repetition (inv.S19). But if the job's
+ * finish is not committed yet, the hint may announce the next attempt, so it is kept. */
+static bool is_in_hand(struct worker *w, const struct hint *h)
+{
+    const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);
+    if (job != NULL && in_hand_phase(job) == IN_HAND_FINISHING) {
+        taken_hints_add(w, h);
+    }
+    return job != NULL;
+}
+
+void fetch_popped(void *worker, const struct hint *list, size_t count)
+{
+    struct worker *w = worker;
+    probe("W1");
+    for (size_t i = 0; i < count; i++) {
+        record("pop", "ok", RECORD_I64("job", list[i].id));
+    }
+    if (!sift_popped(w, list, count)) {
+        fetch_take(w, list, count);
+    }
+}
+
+static bool may_ahead(struct worker *w, const struct hint *h, int64_t now_us)
+{
+    if (h->kind != NULL) {
+        return lengths_is_short(lengths_find(&w->lengths, h->queue, h->kind), now_us);
+    }
+    size_t place = listen_place(w, h->queue);
+    return place != SIZE_MAX && lengths_may_ahead(&w->lengths, place, now_us);
+}
+
+void fetch_take(struct worker *w, const struct hint *list, size_t count)
+{
+    struct job_in_hand *jobs[HINTS_POP_MAX];
+    size_t n = 0;
+    int64_t now = clock_boot_us();
+    const struct capacity_facts f = facts(w, now);
+    size_t places = places_left(w, &f);
+    for (size_t i = 0; i < count; i++) {
+        const struct hint *h = &list[i];
+        limits_popped(w, h);
+        /* A pop that blocked since a runner was idle may return when all run long jobs. */
+        bool is_placed = f.runners == 0 || !may_ahead(w, h, now);
+        if (!may_take(w) || n == ARRAY_COUNT(jobs) || listen_is_paused(w, h->queue) ||
+            (is_placed && places == 0) || !limits_take(w, h->queue)) {
+            hint_return_add(w, h); /* INTERFACES rule 6 */
+            continue;
+        }
+        if (is_in_hand(w, h)) {
+            continue;
+        }
+        struct job_in_hand *job = in_hand_add(&w->jobs, h->id);
+        if (job == NULL) {
+            hint_return_add(w, h); /* no memory */
+            continue;
+        }
+        job->score = h->score;
+        if (is_placed) {
+            in_hand_place(&w->jobs, job);
+            places--;
+        }
+        (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);
+        (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", h->kind == NULL ? "" : h->kind);
+        jobs[n++] = job;
+    }
+    limits_update(w);
+    if (n > 0) {
+        acquire(w, jobs, n);
+    }
+}

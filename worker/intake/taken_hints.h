@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hints of jobs whose lock is held, by another worker or by this one. The holder takes care of the
+ * job, so such a hint is dropped. But the run may have ended before its lock was released, and its
+ * job may be due again, after its backoff or a retry. So a moment later PostgreSQL is asked which
+ * of the jobs wait, and their hints are put back. */
+#ifndef CLAIMD_WORKER_INTAKE_TAKEN_HINTS_H
+#define CLAIMD_WORKER_INTAKE_TAKEN_HINTS_H
+
+#include "base/err.h"
+#include "worker/intake/kept_hint.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#define TAKEN_HINTS_MAX 500
+
+struct worker;
+
+struct taken_hints {
+    struct kept_hint gathering[TAKEN_HINTS_MAX];
+    size_t gathered;
+    struct kept_hint asked[TAKEN_HINTS_MAX];
+    size_t asked_count;
+    uv_timer_t timer;
+};
+
+enum status taken_hints_open(struct worker *w, struct err *err) MUST_USE;
+void taken_hints_close(struct worker *w);
+
+/* Drops the hint if there are TAKEN_HINTS_MAX already: a full pass finds jobs that wait. */
+void taken_hints_add(struct worker *w, const struct hint *hint);
+bool taken_hints_is_idle(const struct worker *w);
+
+#endif

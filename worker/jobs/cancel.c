@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/jobs/cancel.h"
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "worker/worker.h"
+
+#define LONG_RUN_US (300 * US_PER_MS)
+#define LISTEN_FOR_US (10 * US_PER_S) /* after the last long run: more may follow */
+
+/* A heartbeat in flight may have read job_live before the cancel, so another one follows it. */
+static void request_beat(struct worker *w)
+{
+    w->beat.is_wanted = w->beat.is_in_flight;
+    beat_now(w);
+}
+
+/* ---- listening ---- */
+
+/* Cancels requested before LISTEN took effect were not notified; the next heartbeat finds them. */
+static void on_listening(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    (void)err;
+    w->cancel.is_in_flight = false;
+    if (st == STATUS_OK) {
+        w->cancel.is_listening = true;
+        request_beat(w);
+    }
+}
+
+static void on_silent(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    (void)err;
+    w->cancel.is_in_flight = false;
+    w->cancel.is_listening = w->cancel.is_listening && st != STATUS_OK;
+}
+
+static bool has_long_run(const struct worker *w, int64_t now_us)
+{
+    for (const struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING && now_us - job->started_us >= LONG_RUN_US) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cancel_session_up(struct worker *w)
+{
+    w->cancel.is_listening = false;
+}
+
+void cancel_tick(struct worker *w, int64_t now_us)
+{
+    struct cancel *c = &w->cancel;
+    if (has_long_run(w, now_us)) {
+        c->long_run_us = now_us;
+    }
+    bool is_wanted = c->long_run_us > 0 && now_us - c->long_run_us < LISTEN_FOR_US;
+    if (is_wanted == c->is_listening || c->is_in_flight || !pg_is_up(w->pg)) {
+        return;
+    }
+    c->is_in_flight =
+        worker_store_listen(w->pg, CANCEL_CHANNEL, is_wanted, is_wanted ? on_listening : on_silent,
+                            w, NULL) == STATUS_OK;
+}
+
+/* ---- cancels ---- */
+
+void cancel_take_notify(struct worker *w, const char *payload)
+{
+    int64_t id = 0;
+    enum status st = parse_i64(payload, strlen(payload), 1, INT64_MAX, &id, NULL);
+    if (st != STATUS_OK || in_hand_find(&w->jobs, id) == NULL) {
+        return; /* most notifications concern jobs of other workers */
+    }
+    request_beat(w);
+}
+
+void cancel_take(struct worker *w, const struct worker_beat_reply *reply)
+{
+    for (size_t i = 0; i < reply->cancel_count; i++) {
+        const struct worker_cancel *c = &reply->cancels[i];
+        struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
+        if (job == NULL || job->fence != c->fence || job->cancel_us > 0) {
+            continue; /* it has ended, or is being cancelled already */
+        }
+        log_info("job_cancelling", LOG_I64("job", job->id), LOG_I64("fence", job->fence));
+        job->cancel_us = clock_boot_us();
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+            slot_cancel(job->slot, job->nonce);
+        }
+    }
+}
+
+bool cancel_is_kill_due(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
+{
+    return job->cancel_us > 0 && now_us - job->cancel_us >= run_grace_us(w, job);
+}

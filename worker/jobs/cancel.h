@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cancels of jobs that run here. They are requested in PostgreSQL (job_live), and the reply to a
+ * heartbeat names them. A NOTIFY only makes the worker send its next heartbeat at once: it may be
+ * lost, and any client can send one. The worker listens only while a run takes long: PostgreSQL
+ * wakes each listening session for each NOTIFY of its database, hence, on an idle system, for each
+ * job that is inserted. */
+#ifndef CLAIMD_WORKER_JOBS_CANCEL_H
+#define CLAIMD_WORKER_JOBS_CANCEL_H
+
+#include "store/worker_store.h"
+
+#include <stdbool.h>
+
+#define CANCEL_CHANNEL "claimd_cancel" /* payload: the job's id */
+
+struct worker;
+struct job_in_hand;
+
+struct cancel {
+    bool is_in_flight; /* a LISTEN or UNLISTEN */
+    bool is_listening;
+    int64_t long_run_us; /* when a tick last found a long run; 0 = never */
+};
+
+void cancel_session_up(struct worker *w); /* a new session listens to nothing */
+void cancel_tick(struct worker *w, int64_t now_us);
+void cancel_take_notify(struct worker *w, const char *payload);
+void cancel_take(struct worker *w, const struct worker_beat_reply *reply);
+
+/* True once the job's grace has passed since its handler was asked to stop. */
+bool cancel_is_kill_due(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
+
+#endif

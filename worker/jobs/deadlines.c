@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/jobs/deadlines.h"
+
+#include "base/clock.h"
+#include "base/timer.h"
+#include "model/hint.h"
+#include "worker/worker.h"
+
+#define TICK_MS 100
+#define TICK_MIN_MS 20
+#define START_LATE_US (5 * US_PER_S) /* a runner starts a job that it is sent at once … */
+#define LOAD_MAX_US \
+    (900 * US_PER_S) /* … unless it has to start a program first: more than any start_timeout */
+
+/* ---- lost leases ---- */
+
+struct relock {
+    struct worker *worker;
+    size_t count;
+    int64_t ids[REDLOCK_KEYS_MAX];
+};
+
+static void on_relocked(void *ctx, struct redlock_batch *batch)
+{
+    autofree struct relock *r = ctx;
+    struct worker *w = r->worker;
+    for (size_t i = 0; i < r->count; i++) {
+        struct job_in_hand *job = in_hand_find(&w->jobs, r->ids[i]);
+        bool is_won = redlock_batch_result(batch, i) == REDLOCK_OK;
+        bool is_wanted = job != NULL && job->relock == r;
+        if (is_wanted) {
+            job->relock = NULL;
+        }
+        if (is_won && is_wanted) {
+            job->batch = batch;
+            job->lease_index = i;
+            log_info("lease_regained", LOG_I64("job", job->id));
+        } else if (is_won) {
+            redlock_batch_release(batch, i);
+        }
+    }
+}
+
+/* Excludes jobs claimed under an earlier worker_id: their rows may have been moved by now, and a
+ * lock on such a job would keep out its new owner. */
+static bool is_bare(const struct job_in_hand *job)
+{
+    return in_hand_phase(job) == IN_HAND_RUNNING && job->batch == NULL && job->relock == NULL &&
+           job->beat_frozen_us == 0;
+}
+
+/* Running handlers continue without a lease while the heartbeat is fresh; the lease is acquired
+ * again under a new token (rule 12). */
+static void relock(struct worker *w)
+{
+    char texts[REDLOCK_KEYS_MAX][LOCK_KEY_MAX];
+    struct redlock_async_key keys[REDLOCK_KEYS_MAX];
+    struct relock *r = malloc(sizeof *r);
+    if (r == NULL || !redlock_async_has_quorum(w->lock)) {
+        free(r);
+        return;
+    }
+    *r = (struct relock){.worker = w};
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (!is_bare(job) || r->count == REDLOCK_KEYS_MAX) {
+            continue;
+        }
+        size_t len = job_lock_key(texts[r->count], w->config->redis.prefix, job->id);
+        keys[r->count] = (struct redlock_async_key){.bytes = texts[r->count], .len = len};
+        r->ids[r->count++] = job->id;
+    }
+    const struct redlock_async_request request = {
+        .keys = keys, .count = r->count, .done = on_relocked, .ctx = r};
+    if (r->count == 0 || redlock_async_acquire(w->lock, &request, NULL) != 0) {
+        free(r);
+        return;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        in_hand_find(&w->jobs, r->ids[i])->relock = r;
+    }
+}
+
+void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+                        enum redlock_state state)
+{
+    struct worker *w = worker;
+    struct job_in_hand *job = NULL;
+    (void)user; /* a lease that was acquired again has no user, so search by batch and index */
+    for (job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (job->batch == batch && job->lease_index == index) {
+            break;
+        }
+    }
+    if (job == NULL) {
+        return;
+    }
+    if (state == REDLOCK_STATE_SUSPECT) {
+        log_debug("lease_suspect", LOG_I64("job", job->id));
+    } else if (state == REDLOCK_STATE_LOST) {
+        log_warn("lease_lost", LOG_I64("job", job->id),
+                 LOG_TEXT("action", in_hand_phase(job) == IN_HAND_RUNNING
+                                        ? "taken anew while the beat is fresh"
+                                        : "handed back"));
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+            job->batch = NULL;
+            redlock_batch_release(batch, index); /* some nodes may still hold it */
+        }
+    }
+}
+
+/* ---- danger ---- */
+
+struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job)
+{
+    struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
+                             .grace_us = run_grace_us(w, job)};
+    f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->beat.confirmed_us;
+    if (job->batch != NULL &&
+        redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST) {
+        f.lease_deadline_us = redlock_batch_deadline_us(job->batch, job->lease_index);
+    }
+    return f;
+}
+
+static void act(struct worker *w, struct job_in_hand *job, int64_t now)
+{
+    bool has_started = slot_has_started(job->slot, job->nonce);
+    if (!has_started && slot_present(job->slot) != job) {
+        return; /* it waits behind another job, and is taken back if that one takes long */
+    }
+    if (!has_started && slot_is_loading(job->slot) && now - job->claimed_us < LOAD_MAX_US) {
+        job->started_us = now; /* its time begins when its program is ready */
+    }
+    if (!has_started && now - job->started_us > START_LATE_US) {
+        slot_give_up_start(job->slot, START_LATE_US);
+        return;
+    }
+    struct danger_facts facts = deadlines_facts(w, job);
+    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now);
+    bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
+    bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
+    if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(w, job, now)) {
+        bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
+        job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_KILLED;
+        slot_kill_run(job->slot, job->nonce);
+        return;
+    }
+    if (v.action == DANGER_STOP || is_drain_stop) {
+        bool is_timeout = v.action == DANGER_STOP && v.reason == DANGER_TIMEOUT;
+        enum stop_reason other = v.action == DANGER_STOP ? STOP_LEASE : STOP_SHUTDOWN;
+        job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_ASKED;
+        slot_ask_to_stop(job->slot, job->nonce, is_timeout ? STOP_TIMEOUT : other);
+    }
+    slot_limit(job->slot, job->nonce, v.kill_at_us);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    int64_t now = clock_boot_us();
+    bool has_bare = false;
+    struct job_in_hand *next = NULL;
+    dispatch_take_results(w); /* also finds pages that were written over */
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL;
+         job = next) { /* lock.W4: before any I/O */
+        next = job->hh.next;
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+            act(w, job, now);
+            has_bare = has_bare || is_bare(job);
+        }
+    }
+    if (has_bare) {
+        relock(w);
+    }
+    run_tick(w, now);
+    live_tick(w, now);
+    run_stats_save_tick(w, now);
+    cancel_tick(w, now);
+    if (now >= w->fetch.pause_until_us) {
+        fetch_poke(w);
+    }
+    kinds_tick(w, now);
+    orphans_tick(w, now);
+    worker_check_started(w, now);
+    ready_check(w);
+    drain_check(w);
+}
+
+enum status deadlines_start(struct worker *w, struct err *err)
+{
+    w->deadlines.limits = (struct danger_limits){.guard_us = w->config->lock.guard_us,
+                                                 .kill_margin_us = w->config->lock.kill_margin_us,
+                                                 .stale_us = w->config->worker.stale_us};
+    int64_t tick_ms = (int64_t)(TICK_MS * w->config->time_scale);
+    uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
+    enum status st = worker_open_timer(w, &w->deadlines.timer, "deadlines", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    timer_start(&w->deadlines.timer, on_tick, period, period);
+    return STATUS_OK;
+}
+
+void deadlines_stop(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->deadlines.timer, NULL);
+}

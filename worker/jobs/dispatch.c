@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/jobs/dispatch.h"
+
+#include "base/clock.h"
+#include "base/probe.h"
+#include "base/timer.h"
+#include "worker/worker.h"
+
+/* How much work a runner is given at once: many times the cost of a system call, but a short wait
+ * for the jobs behind it. */
+#define AT_ONCE_US 1000
+/* At least so many of jobs that take up to a few milliseconds: with one at a time, the runner
+ * stands still until the worker has processed each end, and the worker wakes for each. */
+#define AT_ONCE_LEAST 4
+#define AT_ONCE_MEAN_MAX_US 4000
+/* How often the worker looks for results of runners and takes jobs back from slow ones. */
+#define LOOK_MS 2
+#define SLOW_US (2 * US_PER_MS)
+#define WAIT_MAX_US (50 * US_PER_MS)
+/* Larger jobs are sent alone. */
+#define FRAME_ROOM 1024 /* of a frame, besides its texts; roughly */
+#define BEHIND_BYTES_MAX (4096 + FRAME_ROOM)
+
+/* ---- one job ---- */
+
+static size_t text_len(const char *text)
+{
+    return text == NULL ? 0 : strlen(text);
+}
+
+static struct job_frame frame_of(const struct job_in_hand *job)
+{
+    return (struct job_frame){.id = job->id,
+                              .fence = job->fence,
+                              .attempt = job->attempt,
+                              .max_attempts = job->settings.max_attempts,
+                              .timeout_us = job->settings.timeout_us,
+                              .kind = job->kind,
+                              .kind_len = strlen(job->kind),
+                              .args = job->args,
+                              .args_len = job->args_len,
+                              .crashes = job->crashes,
+                              .generation = job->generation,
+                              .created_at_us = job->created_at_unix_us,
+                              .queue = job->queue,
+                              .queue_len = strlen(job->queue),
+                              .tags = job->tags,
+                              .tags_len = text_len(job->tags),
+                              .metadata = job->metadata,
+                              .metadata_len = text_len(job->metadata),
+                              .checkpoint = job->checkpoint,
+                              .checkpoint_len = text_len(job->checkpoint),
+                              .predecessors = job->predecessors,
+                              .predecessors_len = text_len(job->predecessors)};
+}
+
+static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
+{
+    struct job_frame frame = frame_of(job);
+    job->slot = slot;
+    job->started_us = now_us;
+    (void)in_hand_step(&w->jobs, job, ON_SENT);
+    job->nonce = slot_run(slot, &frame, run_kill_at_us(w, job, now_us), job);
+    if (slot_present(slot) == job) {
+        run_begun(w, job, now_us);
+    }
+    probe("W6");
+}
+
+/* A job that takes few octets in PostgreSQL may be long as text (a large exponent, compressible
+ * text, many empty tags). No runner can ever take it, so it fails for good, with the reason. */
+static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
+{
+    struct err why = {0};
+    struct job_frame frame = frame_of(job);
+    if (job_frame_check(&frame, &why) == STATUS_OK) {
+        return false;
+    }
+    run_fail(w, job, &why);
+    return true;
+}
+
+/* If the kind was withdrawn after the claim, the runners that are free now may not have it. */
+static bool is_served(const struct worker *w, struct job_in_hand *job)
+{
+    if (job->kinds_generation != w->kinds.generation) {
+        job->kinds_generation =
+            kind_set_find(&w->kinds.served, job->kind) != NULL ? w->kinds.generation : 0;
+    }
+    return job->kinds_generation != 0;
+}
+
+/* If the lease ended while the job waited for a runner, another worker may get the job soon. */
+static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
+{
+    return is_served(w, job) && job->cancel_us == 0 && job->batch != NULL &&
+           redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
+           redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
+}
+
+/* Returns the next job that may start; hands back those ahead of it that may not. */
+static struct job_in_hand *next_startable(struct worker *w, int64_t now_us)
+{
+    struct job_in_hand *job = NULL;
+    while ((job = w->jobs.ready) != NULL && !may_start(w, job, now_us)) {
+        run_hand_back(w, in_hand_take_ready(&w->jobs));
+    }
+    return job;
+}
+
+/* ---- all jobs ---- */
+
+static bool is_idle(const struct slot *s)
+{
+    return slot_state(s) == SLOT_IDLE;
+}
+
+static void fill_idle(struct worker *w, int64_t now_us)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        while (is_idle(w->slots[i]) && next_startable(w, now_us) != NULL) {
+            struct job_in_hand *job = in_hand_take_ready(&w->jobs);
+            if (!fails_unstarted(w, job)) {
+                give(w, w->slots[i], job, now_us);
+            }
+        }
+    }
+}
+
+static size_t at_once(const struct worker *w)
+{
+    int64_t mean_us = w->runs.mean_us;
+    if (mean_us <= 0 || mean_us > AT_ONCE_MEAN_MAX_US) {
+        return 1;
+    }
+    size_t jobs = (size_t)(AT_ONCE_US / mean_us);
+    jobs = jobs > AT_ONCE_LEAST ? jobs : AT_ONCE_LEAST;
+    return jobs < RUNNER_DEPTH ? jobs : RUNNER_DEPTH;
+}
+
+static size_t frame_bytes(const struct job_in_hand *job)
+{
+    return job->args_len + text_len(job->tags) + text_len(job->metadata) +
+           text_len(job->checkpoint) + text_len(job->predecessors) + FRAME_ROOM;
+}
+
+/* The job before it may write over the shared page, and then it is unknown whether this one has
+ * begun. So a job may not wait if it would be charged when in doubt, nor behind one that has a
+ * strike. */
+static bool may_wait_in(struct slot *s, const struct job_in_hand *job, int64_t now_us)
+{
+    const struct job_in_hand *present = slot_present(s);
+    size_t bytes = frame_bytes(job);
+    bool is_charged_in_doubt = job->settings.at_most_once || job_strikes(job->flags) > 0 ||
+                               job->attempt >= job->settings.max_attempts;
+    return !is_charged_in_doubt && (present == NULL || job_strikes(present->flags) == 0) &&
+           bytes <= BEHIND_BYTES_MAX && lengths_is_short(job->length, now_us) &&
+           slot_takes(s, job->kind, bytes);
+}
+
+static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now_us)
+{
+    size_t has = slot_waiting(s) + 1;
+    if (has > wanted / 2) {
+        return; /* later, with more jobs at a time */
+    }
+    while (has < wanted && next_startable(w, now_us) != NULL &&
+           may_wait_in(s, w->jobs.ready, now_us)) {
+        give(w, s, in_hand_take_ready(&w->jobs), now_us);
+        has++;
+    }
+}
+
+static void on_look(uv_timer_t *timer);
+
+void dispatch_jobs(struct worker *w)
+{
+    int64_t now = clock_boot_us();
+    if (w->stage != WORKER_RUNNING || w->jobs.ready == NULL || w->slot_count == 0) {
+        return; /* waiting jobs are handed back when the worker drains (lock.F4) */
+    }
+    fill_idle(w, now);
+    size_t most = at_once(w);
+    size_t each = 1 + w->jobs.count[IN_HAND_READY] / w->slot_count;
+    size_t wanted = each < most ? each : most;
+    size_t waiting = 0;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_state(w->slots[i]) == SLOT_BUSY && wanted > 1) {
+            fill_up(w, w->slots[i], wanted, now);
+        }
+        slot_flush(w->slots[i]);
+        waiting += slot_waiting(w->slots[i]);
+    }
+    if (waiting > 0 && !uv_is_active((uv_handle_t *)&w->dispatch.timer)) {
+        timer_start(&w->dispatch.timer, on_look, LOOK_MS, LOOK_MS);
+    }
+}
+
+/* ---- taking back ---- */
+
+static int64_t present_since_us(struct slot *s)
+{
+    const struct job_in_hand *job = slot_present(s);
+    return job == NULL ? INT64_MAX : job->started_us;
+}
+
+static bool is_any_idle(const struct worker *w)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (is_idle(w->slots[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take_back_older(struct worker *w, int64_t than_us)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_waiting(w->slots[i]) > 0 && present_since_us(w->slots[i]) < than_us) {
+            slot_take_back(w->slots[i]);
+        }
+    }
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    size_t waiting = 0;
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_waiting(w->slots[i]) > 0) {
+            slot_take_results(w->slots[i]);
+        }
+    }
+    if (w->jobs.ready == NULL && is_any_idle(w)) {
+        take_back_older(w, clock_boot_us() - SLOW_US);
+    }
+    for (size_t i = 0; i < w->slot_count; i++) {
+        waiting += slot_waiting(w->slots[i]);
+    }
+    if (waiting == 0) {
+        (void)uv_timer_stop(timer);
+    }
+    dispatch_jobs(w);
+}
+
+void dispatch_take_results(struct worker *w)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_state(w->slots[i]) == SLOT_BUSY) {
+            slot_take_results(w->slots[i]);
+        }
+    }
+}
+
+void dispatch_tick(struct worker *w, int64_t now_us)
+{
+    take_back_older(w, w->stage == WORKER_RUNNING ? now_us - WAIT_MAX_US : INT64_MAX);
+}
+
+/* ---- life ---- */
+
+enum status dispatch_open(struct worker *w, struct err *err)
+{
+    return worker_open_timer(w, &w->dispatch.timer, "dispatch", err);
+}
+
+void dispatch_close(struct worker *w)
+{
+    uv_close((uv_handle_t *)&w->dispatch.timer, NULL);
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/jobs/run.h"
+
+#include "base/bug.h"
+#include "base/clock.h"
+#include "base/probe.h"
+#include "base/recorder.h"
+#include "worker/jobs/outcome.h"
+#include "worker/worker.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define READY_WAIT_MAX_US (1 * US_PER_S)
+#define RUNNERS_QUIET_US (60 * US_PER_S)
+
+/* ---- letting go ---- */
+
+void run_let_go(struct worker *w, struct job_in_hand *job)
+{
+    if (job->batch != NULL) {
+        redlock_batch_release(job->batch, job->lease_index);
+    }
+    in_hand_remove(&w->jobs, job);
+}
+
+static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
+                                            [FINISH_ALREADY] = "accepted before",
+                                            [FINISH_STALE] = "stale",
+                                            [FINISH_REFUSED] = "result refused"};
+
+/* The context of a finish until its reply: the job, and the fields of its log line. */
+struct finish_wait {
+    struct worker *worker;
+    int64_t id;
+    int64_t fence;
+    const char *outcome; /* a literal */
+    int64_t ran_us;
+    int64_t ended_us;
+    bool is_handed_back;
+};
+
+static const char *outcome_text(const struct finish_wait *f, const struct finish_reply *reply)
+{
+    if (f->outcome != NULL) {
+        return f->outcome;
+    }
+    if (reply->verdict == FINISH_REFUSED) { /* the job failed, whatever its handler returned */
+        return "failed";
+    }
+    return f->is_handed_back ? "uncharged" : "done";
+}
+
+/* Successful jobs are counted (claimd_jobs_finished_total); a log line for each would drown the
+ * others. */
+static enum log_level finished_level(const struct finish_reply *reply, bool is_failed)
+{
+    if (reply->verdict != FINISH_ACCEPTED && reply->verdict != FINISH_ALREADY) {
+        return LOG_WARN;
+    }
+    return reply->kind == FINISH_COMPLETED && !is_failed ? LOG_DEBUG : LOG_INFO;
+}
+
+static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
+                         const struct finish_reply *reply)
+{
+    const struct finish_kind_facts *kind = &finish_kinds[reply->kind];
+    bool is_failed = (f->outcome != NULL && !kind->is_wanted) || reply->verdict == FINISH_REFUSED;
+    const char *event = is_failed ? "job_failed" : "job_finished";
+    log_at(finished_level(reply, is_failed), event, LOG_I64("job", f->id),
+           LOG_TEXT("kind", job->kind), LOG_I64("attempt", job->attempt),
+           LOG_I64("fence", f->fence), LOG_TEXT("state", kind->name),
+           LOG_TEXT("outcome", outcome_text(f, reply)),
+           LOG_TEXT("verdict", verdict_texts[reply->verdict]), LOG_I64("ran_us", f->ran_us));
+}
+
+static void count_finished(struct worker *w, const struct finish_wait *f,
+                           const struct job_in_hand *job, const struct finish_reply *reply)
+{
+    metric_observe_us(w->metrics.finish, clock_boot_us() - f->ended_us);
+    if (reply->verdict != FINISH_STALE) {
+        metric_add(job->metrics->finished[reply->kind], 1);
+    }
+    if (reply->verdict != FINISH_STALE && reply->kind == FINISH_COMPLETED) {
+        metric_observe(job->metrics->attempts, (double)job->attempt);
+    }
+}
+
+/* The hint of a job that is passed on names its kind to the next worker that pops it. */
+static void put_back(struct worker *w, struct job_in_hand *job)
+{
+    if (job->hint_goes == HINT_TO_KIND) {
+        (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
+    }
+    fetch_put_back(w, job);
+}
+
+static void on_finished(void *ctx, const struct finish_reply *reply)
+{
+    autofree struct finish_wait *f = ctx;
+    struct worker *w = f->worker;
+    struct job_in_hand *job = in_hand_find(&w->jobs, f->id);
+    assert(job != NULL && job->fence == f->fence && in_hand_phase(job) == IN_HAND_FINISHING);
+    probe("W9");
+    record(finish_kinds[reply->kind].recorded_as, reply->verdict == FINISH_STALE ? "stale" : "ok",
+           RECORD_I64("job", f->id), RECORD_I64("f", f->fence),
+           RECORD_I64("final", reply->kind == FINISH_DISCARDED || reply->kind == FINISH_CANCELLED),
+           RECORD_I64("again", reply->verdict == FINISH_ALREADY));
+    log_finished(f, job, reply);
+    count_finished(w, f, job, reply);
+    if (f->is_handed_back && !SEEDED_BUG(15) &&
+        (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
+        put_back(w, job);
+    }
+    bool is_passed_on = job->hint_goes == HINT_TO_KIND;
+    limits_ended(w, job);
+    run_let_go(w, job);
+    if (is_passed_on) {
+        hint_return_now(w); /* once the release of its lease is acknowledged */
+    }
+    limits_update(w);
+    fetch_poke(w);
+    drain_check(w);
+}
+
+/* The finish can't be queued. The job stays running in PostgreSQL under a fence that no heartbeat
+ * names any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
+static void give_up(struct worker *w, struct job_in_hand *job, const struct err *why)
+{
+    log_error("job_refused", LOG_I64("job", job->id), LOG_TEXT("err", why->msg));
+    if (job->batch != NULL) {
+        redlock_batch_drop(job->batch, job->lease_index);
+    }
+    in_hand_remove(&w->jobs, job);
+}
+
+/* Starts the error with "poison", so that these jobs can be found among the discarded ones. */
+static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *facts,
+                        struct job_finish *finish)
+{
+    (void)snprintf(text, JOB_ERROR_MAX + 1, "poison, crash %d of %d: %.*s", facts->crashes + 1,
+                   facts->settings.max_crashes, (int)finish->error_len, finish->error);
+    finish->error = text;
+    finish->error_len = strlen(text);
+}
+
+/* True if the end frees nothing that others may wait for (a key, a place, a batch, jobs after it),
+ * and the job would only run again if this worker died now. */
+static bool may_gather(const struct worker *w, const struct job_in_hand *job, enum finish_kind kind)
+{
+    return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
+           w->stage == WORKER_RUNNING;
+}
+
+static void finish(struct worker *w, struct job_in_hand *job, const struct run_facts *facts,
+                   struct job_finish *finish)
+{
+    struct err err = {0};
+    char text[JOB_ERROR_MAX + 1];
+    struct run_verdict v = run_verdict(facts);
+    if (v.is_poison && finish->error != NULL) {
+        call_poison(text, facts, finish);
+    }
+    if (v.kind == FINISH_CANCELLED && finish->error == NULL) {
+        finish->error = facts->end == RUN_END_NOT_STARTED ? "cancelled before it started"
+                                                          : "cancelled while it ran";
+        finish->error_len = strlen(finish->error);
+    }
+    (void)in_hand_step(&w->jobs, job, ON_END);
+    struct finish_wait *wait = malloc(sizeof *wait);
+    if (wait == NULL) {
+        (void)err_fail(&err, STATUS_NOMEM, "finish");
+        give_up(w, job, &err);
+        return;
+    }
+    *wait = (struct finish_wait){.worker = w,
+                                 .id = job->id,
+                                 .fence = job->fence,
+                                 .outcome = v.outcome,
+                                 .ended_us = clock_boot_us(),
+                                 .is_handed_back = v.kind == FINISH_HAND_BACK};
+    if (job->started_us > 0) {
+        wait->ran_us = wait->ended_us - job->started_us;
+    }
+    finish->id = job->id;
+    finish->fence = job->fence;
+    finish->attempt = job->attempt;
+    finish->worker_id = job->worker_id;
+    finish->attempted_at_unix_us = job->attempted_at_unix_us;
+    finish->kind = v.kind;
+    finish->outcome = v.outcome;
+    finish->delay_us = v.delay_us;
+    finish->crashed = v.crashed;
+    finish->flags = job->flags;
+    finish->key_row = job->key_row;
+    finish->second_row = job->second_row;
+    finish->place = job->place;
+    finish->may_gather = may_gather(w, job, v.kind);
+    finish->has_live = in_hand_has_live(job);
+    finish->is_unkept = job->settings.keeps_none;
+    finish->keeps_log = job->settings.keeps_log;
+    probe("W7");
+    record(finish_kinds[v.kind].recorded_as, "inv", RECORD_I64("job", job->id),
+           RECORD_I64("f", job->fence));
+    if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
+        free(wait);
+        give_up(w, job, &err);
+        return;
+    }
+    probe("W8");
+}
+
+void run_hand_back(struct worker *w, struct job_in_hand *job)
+{
+    struct run_facts facts = {.end = RUN_END_NOT_STARTED, .is_cancelled = job->cancel_us > 0};
+    struct job_finish none = {0};
+    finish(w, job, &facts, &none);
+}
+
+void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
+{
+    struct run_facts facts = {.end = RUN_END_UNFIT,
+                              .is_cancelled = job->cancel_us > 0,
+                              .attempt = job->attempt,
+                              .crashes = job->crashes,
+                              .settings = job->settings,
+                              .retry_after_us = -1};
+    struct job_finish f = {.error = why->msg, .error_len = strlen(why->msg)};
+    finish(w, job, &facts, &f);
+}
+
+int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job)
+{
+    return job->settings.grace_us > 0 ? job->settings.grace_us : w->config->lock.guard_us;
+}
+
+int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
+{
+    struct danger_facts facts = deadlines_facts(w, job);
+    return danger_verdict(&facts, &w->deadlines.limits, now_us).kill_at_us;
+}
+
+void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
+{
+    slot_limit(job->slot, job->nonce, run_kill_at_us(w, job, now_us));
+}
+
+/* ---- ends of runs ---- */
+
+/* The runner's own timer may have fired first (fault.A4), or the worker's loop was stopped for long
+ * (fault.A3). */
+static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
+{
+    struct danger_facts facts = deadlines_facts(w, job);
+    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, clock_boot_us());
+    return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
+}
+
+static enum run_end end_of(const struct worker *w, const struct job_in_hand *job,
+                           const struct slot_run *run)
+{
+    if (run->end != RUN_END_CRASHED) {
+        return run->end;
+    }
+    if ((job->stops & RUN_KILLED) != 0 || is_past_kill(w, job)) {
+        return RUN_END_KILLED;
+    }
+    return (job->stops & RUN_TIMED_OUT) != 0 ? RUN_END_TIMEOUT : RUN_END_CRASHED;
+}
+
+void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us)
+{
+    if (job->state == HAND_BEGUN) {
+        return;
+    }
+    (void)in_hand_step(&w->jobs, job, ON_BEGUN);
+    job->started_us = now_us;
+    record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
+           RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
+}
+
+/* Returns how long the job ran, as its runner reports it, but at most the time since
+ * job->started_us, because the runner may be wrong. */
+static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *result)
+{
+    int64_t most_us = clock_boot_us() - job->started_us;
+    return result->ran_us < most_us ? result->ran_us : most_us;
+}
+
+/* The job may have waited behind others in its runner. */
+static void set_started(struct worker *w, struct job_in_hand *job, const struct slot_run *run)
+{
+    run_begun(w, job, job->started_us);
+    if (run->result != NULL) {
+        job->started_us = clock_boot_us() - ran_us(job, run->result);
+    }
+}
+
+/* Call after set_started(). The mean covers only short kinds, since only these are claimed
+ * ahead. */
+static void take_length(struct worker *w, const struct job_in_hand *job)
+{
+    int64_t now_us = clock_boot_us();
+    if (job->length != NULL) {
+        lengths_ran(&w->lengths, job->length, now_us - job->started_us, now_us);
+    }
+    if (lengths_is_short(job->length, now_us)) {
+        w->runs.mean_us = capacity_mean(w->runs.mean_us, now_us - job->started_us);
+    }
+}
+
+/* Returns what is stored of the run: its result or error, and its log. */
+static struct job_finish texts_of(const struct worker *w, const struct job_in_hand *job,
+                                  const struct run_facts *facts, const struct slot_run *run)
+{
+    struct job_finish f = {0};
+    if (run->result != NULL) {
+        const struct result_frame *r = run->result;
+        f.result = r->result_len > 0 ? r->result : NULL;
+        f.result_len = r->result_len;
+        f.error = r->error_len > 0 ? r->error : NULL;
+        f.error_len = r->error_len;
+        f.log_tail = r->log_tail_len > 0 ? r->log_tail : NULL;
+        f.log_tail_len = r->log_tail_len;
+    } else if (run->text != NULL) {
+        f.error = facts->end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
+        if (cancel_is_kill_due(w, job, clock_boot_us())) {
+            f.error = "cancelled while it ran: the handler did not stop and was killed";
+        }
+        f.error_len = strlen(f.error);
+        f.log_tail = run->log_tail_len > 0 ? run->log_tail : NULL;
+        f.log_tail_len = run->log_tail_len;
+    }
+    return f;
+}
+
+static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
+{
+    struct worker *w = ctx;
+    struct job_in_hand *job = user;
+    assert(job->slot == slot && in_hand_phase(job) == IN_HAND_RUNNING);
+    struct run_facts facts = {.end = end_of(w, job, run),
+                              .stops = job->stops,
+                              .is_cancelled = job->cancel_us > 0,
+                              .attempt = job->attempt,
+                              .crashes = job->crashes,
+                              .strikes = job_strikes(job->flags),
+                              .settings = job->settings,
+                              .retry_after_us = -1,
+                              .jitter_unit = (int)rand_below(&w->rand, 1001)};
+    if (run->result != NULL) {
+        facts.said = (enum claimd_outcome)run->result->outcome;
+        facts.retry_after_us = run->result->retry_after_us;
+    }
+    bool is_done = facts.end == RUN_END_SAID && facts.said == CLAIMD_DONE;
+    live_take_end(w, job, is_done);
+    set_started(w, job, run);
+    if (facts.end != RUN_END_NOT_STARTED) {
+        take_length(w, job);
+        metric_observe_us(job->metrics->run, clock_boot_us() - job->started_us);
+    }
+    job->slot = NULL;
+    record("run", is_done ? "ok" : "fail", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
+           RECORD_TEXT("end", run_recorded_as(&facts)));
+    metric_add(job->metrics->timeouts, facts.end == RUN_END_TIMEOUT ? 1 : 0);
+    struct job_finish f = texts_of(w, job, &facts, run);
+    f.overran = is_done && (job->stops & RUN_TIMED_OUT) != 0;
+    finish(w, job, &facts, &f);
+}
+
+static void on_room(void *ctx, struct slot *slot)
+{
+    struct worker *w = ctx;
+    struct job_in_hand *next = slot_present(slot);
+    if (next != NULL) {
+        run_begun(w, next, clock_boot_us());
+    }
+    dispatch_jobs(w);
+    fetch_poke(w);
+}
+
+static void on_returned(void *ctx, struct slot *slot, void *user)
+{
+    struct worker *w = ctx;
+    struct job_in_hand *job = user;
+    (void)slot;
+    assert(job->slot == slot && job->state == HAND_SENT);
+    job->slot = NULL;
+    job->started_us = 0;
+    in_hand_push_ready(&w->jobs, job);
+}
+
+static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
+{
+    kinds_take_hello(ctx, slot, json, len);
+}
+
+static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
+{
+    struct worker *w = ctx;
+    metric_add(w->metrics.runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
+    if (complaint_due(&w->runs.died_complaint, clock_boot_us())) {
+        log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),
+                 LOG_I64("deaths", w->runs.died_complaint.count));
+    }
+}
+
+static void on_load_died(void *ctx, struct slot *slot, const char *file, const char *text,
+                         bool is_hung)
+{
+    (void)slot;
+    kinds_load_died(ctx, file, text, is_hung);
+}
+
+const struct slot_events run_slot_events = {.load_died = on_load_died,
+                                            .hello = on_hello,
+                                            .room = on_room,
+                                            .ended = on_ended,
+                                            .returned = on_returned,
+                                            .died = on_died};
+
+/* ---- timer work ---- */
+
+/* Hands back jobs that were claimed ahead and have waited too long because runs take longer than
+ * before; then claims nothing ahead until many short runs have ended. */
+static void hand_back_waiting(struct worker *w, int64_t now)
+{
+    int64_t before_us = w->stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
+    struct job_in_hand *job;
+    while ((job = in_hand_take_waiting(&w->jobs, before_us)) != NULL) {
+        if (w->runs.mean_us < READY_WAIT_MAX_US) {
+            w->runs.mean_us = READY_WAIT_MAX_US;
+        }
+        log_info("job_waited", LOG_I64("job", job->id), LOG_TEXT("kind", job->kind),
+                 LOG_I64("waited_us", now - job->since_us));
+        run_hand_back(w, job);
+    }
+}
+
+/* Results that PostgreSQL does not accept now are kept and tried again; the log must say so
+ * (ARCHITECTURE §4.9). */
+static void log_kept_results(struct worker *w, int64_t now)
+{
+    const struct err *trouble = job_store_trouble(w->store);
+    if (trouble == NULL) {
+        int64_t complaints = complaint_end(&w->runs.kept_complaint);
+        if (complaints > 0) {
+            log_info("results_settled", LOG_I64("refusals", complaints));
+        }
+    } else if (complaint_due(&w->runs.kept_complaint, now)) {
+        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->store)),
+                  LOG_TEXT("err", trouble->msg), LOG_TEXT("action", "trying again"));
+    }
+}
+
+/* One death needs no recovery line; after several, log once that they have stopped. */
+static void log_runners_recovered(struct worker *w, int64_t now)
+{
+    if (!complaint_is_quiet(&w->runs.died_complaint, now, RUNNERS_QUIET_US)) {
+        return;
+    }
+    if (w->runs.died_complaint.count == 1) {
+        (void)complaint_end(&w->runs.died_complaint);
+    } else {
+        log_recovered("runners_recovered", &w->runs.died_complaint);
+    }
+}
+
+void run_tick(struct worker *w, int64_t now_us)
+{
+    dispatch_tick(w, now_us);
+    hand_back_waiting(w, now_us);
+    dispatch_jobs(w);
+    log_kept_results(w, now_us);
+    log_runners_recovered(w, now_us);
+}

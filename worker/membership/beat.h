@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The heartbeat: the worker updates its row, which shows the schedulers that it is alive. */
+#ifndef CLAIMD_WORKER_MEMBERSHIP_BEAT_H
+#define CLAIMD_WORKER_MEMBERSHIP_BEAT_H
+
+#include "base/err.h"
+#include "base/log.h"
+
+#include <uv.h>
+
+struct worker;
+
+struct beat {
+    uv_timer_t timer; /* sends the next one; active while the worker has a row */
+    bool is_in_flight;
+    bool is_wanted;           /* send another one when the one in flight is answered */
+    bool is_news;             /* the reply to the next one may bring news */
+    int64_t sent_us;          /* when the last one was sent */
+    int64_t confirmed_us;     /* when the last confirmed one was sent; 0 = none */
+    bool has_lost_pop;        /* the next one reports it to the scheduler */
+    bool is_telling_lost_pop; /* the one in flight reports it */
+    struct complaint complaint;
+};
+
+enum status beat_open(struct worker *w, struct err *err) MUST_USE;
+void beat_close(struct worker *w);
+
+void beat_start(struct worker *w);
+void beat_stop(struct worker *w);
+void beat_now(struct worker *w); /* does nothing while one is in flight */
+/* Sends a heartbeat within 50 ms, since an operator may have changed something; its reply says
+ * what. */
+void beat_soon(struct worker *w);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/membership/drain.h"
+
+#include "base/clock.h"
+#include "base/notify.h"
+#include "worker/worker.h"
+
+#define GIVE_UP_US (10 * US_PER_S) /* after the deadline, for results that are not committed */
+#define NOW_US (2 * US_PER_S)      /* the same after a second signal */
+
+static void on_row_stopped(void *ctx, enum status st, const struct err *err)
+{
+    struct worker *w = ctx;
+    (void)st; /* if it failed, the heartbeat becomes stale, which has the same effect later */
+    (void)err;
+    worker_close(w);
+}
+
+static void say_stopped(struct worker *w)
+{
+    if (w->drain.is_saying_goodbye) {
+        return;
+    }
+    w->drain.is_saying_goodbye = true;
+    w->drain.give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may never come back */
+    notify_stopping();
+    hints_popper_close(TAKE(w->popper)); /* no more hints; the scheduler rewinds for lost ones */
+    hints_forget_sleeper(w->hints, w->registration.worker_id);
+    run_stats_save_last(w);
+    if (!w->registration.is_registered ||
+        worker_store_stopped(w->pg, w->registration.worker_id, on_row_stopped, w, NULL) !=
+            STATUS_OK) {
+        worker_close(w);
+    }
+}
+
+void drain_check(struct worker *w)
+{
+    if (w->stage != WORKER_DRAINING) {
+        return;
+    }
+    bool is_empty = in_hand_total(&w->jobs) == 0 && taken_hints_is_idle(w) && sift_is_idle(w) &&
+                    hint_return_is_idle(w);
+    bool is_late = clock_boot_us() >= w->drain.give_up_at_us;
+    if (is_empty && w->drain.is_saying_goodbye && is_late) {
+        worker_close(w);
+    } else if (is_empty) {
+        say_stopped(w);
+    } else if (is_late) {
+        log_error("drain_incomplete", LOG_I64("jobs", in_hand_total(&w->jobs)),
+                  LOG_TEXT("action", "they are rescued when our beat is stale"));
+        w->exit_code = 1;
+        worker_close(w);
+    }
+}
+
+void drain_begin(struct worker *w, int64_t within_us)
+{
+    int64_t now = clock_boot_us();
+    int64_t guard =
+        w->config->lock.guard_us < within_us / 2 ? w->config->lock.guard_us : within_us / 2;
+    w->stage = WORKER_DRAINING;
+    w->drain.stop_at_us = now + within_us - guard;
+    w->drain.kill_at_us = now + within_us;
+    w->drain.give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
+    log_info("draining", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]),
+             LOG_I64("within_ms", within_us / US_PER_MS));
+    telemetry_publish(w->telemetry);
+    listen_update(w);
+    drain_check(w);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/slots/orphans.h"
+
+#include "base/clock.h"
+#include "base/proc.h"
+#include "worker/worker.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define LOOK_US (1 * US_PER_S)
+
+enum status orphans_open(struct worker *w, struct err *err)
+{
+    (void)w;
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "PR_SET_CHILD_SUBREAPER");
+    }
+    return STATUS_OK;
+}
+
+static bool is_runner(const struct worker *w, pid_t pid)
+{
+    for (size_t i = 0; i < w->slot_count; i++) {
+        if (slot_pid(w->slots[i]) == pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool end_orphan(void *worker, pid_t child)
+{
+    if (is_runner(worker, child)) {
+        return false;
+    }
+    (void)kill(child, SIGKILL);
+    (void)waitpid(child, NULL, WNOHANG);
+    return true;
+}
+
+void orphans_tick(struct worker *w, int64_t now_us)
+{
+    if (now_us >= w->orphans_at_us) {
+        w->orphans_at_us = now_us + LOOK_US;
+        (void)proc_each_child(end_orphan, w);
+    }
+}
