@@ -17,9 +17,8 @@ static void record_served(const struct worker *w)
     record("serves", "info", RECORD_I64("generation", w->kinds.generation));
 }
 
-static void on_turn(uv_prepare_t *turn)
+void spare_look(struct worker *w)
 {
-    struct worker *w = turn->data;
     struct spare *s = &w->spare;
     size_t slots = fetch_spare(w);
     if (recorder_is_on() && s->recorded_generation != w->kinds.generation) {
@@ -47,24 +46,4 @@ int64_t spare_ready_oldest_us(const struct worker *w, int64_t now_us)
         oldest_us = job->claimed_us < oldest_us ? job->claimed_us : oldest_us;
     }
     return now_us - oldest_us;
-}
-
-enum status spare_open(struct worker *w, struct err *err)
-{
-    struct spare *s = &w->spare;
-    s->turn.data = w;
-    int failed = uv_prepare_init(w->loop, &s->turn);
-    if (failed == 0) {
-        failed = uv_prepare_start(&s->turn, on_turn);
-    }
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "look at spare slots: %s", uv_strerror(failed));
-    }
-    uv_unref((uv_handle_t *)&s->turn);
-    return STATUS_OK;
-}
-
-void spare_close(struct worker *w)
-{
-    uv_close((uv_handle_t *)&w->spare.turn, NULL);
 }

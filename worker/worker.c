@@ -25,7 +25,7 @@ static void on_pg_up(void *ctx)
     job_store_on_up(w->store);
     cancel_session_up(w);
     registration_begin(w);
-    fetch_poke(w);
+    w->due.room = true;
 }
 
 static void on_pg_down(void *ctx, const struct err *why)
@@ -58,7 +58,7 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_event_kind event, 
     ready_check(w);
     log_nodes(w);
     if (event == REDLOCK_EVENT_UP || event == REDLOCK_EVENT_VOTING) {
-        fetch_poke(w);
+        w->due.room = true;
     }
 }
 
@@ -91,7 +91,7 @@ static void on_close_due(uv_timer_t *timer)
     taken_hints_close(w);
     deadlines_stop(w);
     beat_close(w);
-    spare_close(w);
+    turn_close(w);
     registration_close(w);
     for (size_t i = 0; i < w->slot_count; i++) {
         slot_close(w->slots[i]);
@@ -134,7 +134,7 @@ static void be_quiet(struct worker *w)
 {
     w->is_quiet = true;
     log_info("quiet", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
-    listen_update(w);
+    w->due.listen = true;
 }
 
 static void on_quiet_signal(uv_signal_t *handle, int signum)
@@ -153,7 +153,7 @@ void worker_take_asked(struct worker *w, const char *asked)
     } else if (was_asked_quiet && asked[0] == '\0') {
         w->is_quiet = false;
         log_info("resumed", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
-        listen_update(w);
+        w->due.listen = true;
     } else if (strcmp(asked, "drain") == 0 && w->stage == WORKER_RUNNING) {
         drain_begin(w, w->config->worker.drain_us);
     }
@@ -191,7 +191,7 @@ static void on_reload_due(uv_timer_t *timer)
     for (size_t i = 0; i < w->slot_count; i++) {
         slot_set_recycling(w->slots[i], next->worker.runner_jobs_max, next->worker.runner_age_us);
     }
-    fetch_poke(w);
+    w->due.room = true;
 }
 
 /* Reloads in a turn of its own, once for any number of signals: libuv handles signals until none is
@@ -243,8 +243,8 @@ void worker_on_registered(struct worker *w)
         telemetry_publish(w->telemetry);
     }
     ready_check(w);
-    listen_update(w);
-    fetch_poke(w);
+    w->due.listen = true;
+    w->due.room = true;
 }
 
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err)
@@ -452,7 +452,7 @@ static enum status open_all(struct worker *w, struct err *err)
         orphans_open,     find_runner,      find_plugin_owners, open_state_dir,    kinds_open,
         open_telemetry,   start_signals,    open_hints,         limits_open,       dispatch_open,
         taken_hints_open, hint_return_open, open_timers,        registration_open, beat_open,
-        spare_open,       deadlines_start,  open_store,         open_slots};
+        deadlines_start,  open_store,       turn_open,          open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {

@@ -50,6 +50,7 @@
 #include "worker/slots/orphans.h"
 #include "worker/slots/slot.h"
 #include "worker/spare.h"
+#include "worker/turn.h"
 #include "worker/worker_metrics.h"
 
 #define WORKER_SLOTS_MAX 1024
@@ -76,6 +77,7 @@ struct worker {
     struct slot *slots[WORKER_SLOTS_MAX];
     size_t slot_count;
     struct jobs_in_hand jobs;
+    struct due due; /* set by any part; turn.c does it */
 
     /* State of the worker. */
     enum worker_stage stage;
@@ -103,6 +105,7 @@ struct worker {
     struct ready ready;
     struct spare spare;
     struct drain drain;
+    struct turn turn;
 
     /* Private to worker.c. */
     int state_lock_fd;

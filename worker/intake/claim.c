@@ -214,8 +214,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
         return;
     }
     push_ready(w, job);
-    claim_place_long(w);
-    dispatch_jobs(w);
+    w->due.ready = true;
 }
 
 /* Takes over the job's queue if an edit has moved it since its hint was pushed. True if this worker
@@ -350,10 +349,9 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     limits_answered(w, count, limited);
     limits_ask(w);
     limits_update(w);
-    claim_place_long(w);
-    dispatch_jobs(w);
-    fetch_poke(w);
-    drain_check(w);
+    w->due.ready = true;
+    w->due.room = true;
+    w->due.end = true;
 }
 
 bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_from)

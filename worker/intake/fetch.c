@@ -275,9 +275,8 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     if (won > 0) {
         claim(w, ids, won);
     }
-    claim_place_long(w);
-    dispatch_jobs(w);
-    drain_check(w);
+    w->due.ready = true;
+    w->due.end = true;
 }
 
 static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t count)
@@ -374,7 +373,7 @@ void fetch_take(struct worker *w, const struct hint *list, size_t count)
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", h->kind == NULL ? "" : h->kind);
         jobs[n++] = job;
     }
-    limits_update(w);
+    limits_update(w); /* before the popper sends its next pop */
     if (n > 0) {
         acquire(w, jobs, n);
     }

@@ -46,7 +46,7 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
     w->hint_return->is_busy = false;
     w->hint_return->sent = 0;
     send_next(w);
-    drain_check(w);
+    w->due.end = true;
 }
 
 static void on_flushed(void *ctx)

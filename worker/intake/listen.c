@@ -137,5 +137,5 @@ void listen_take(struct worker *w, const struct worker_beat_reply *reply)
         (void)snprintf(w->listen.paused[w->listen.paused_count++], sizeof w->listen.paused[0], "%s",
                        reply->paused_queues[i]);
     }
-    listen_update(w);
+    w->due.listen = true;
 }

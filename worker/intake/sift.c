@@ -65,8 +65,8 @@ static void on_answered(void *ctx, enum status st)
         }
     }
     s->asked_count = 0;
-    fetch_poke(w);
-    drain_check(w);
+    w->due.room = true;
+    w->due.end = true;
 }
 
 bool sift_popped(struct worker *w, const struct hint *list, size_t count)

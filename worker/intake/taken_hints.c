@@ -53,7 +53,7 @@ static void on_answered(void *ctx, enum status st)
     if (w->taken_hints.gathered > 0) {
         ask_later(w);
     }
-    drain_check(w);
+    w->due.end = true;
 }
 
 static void on_due(uv_timer_t *timer)

@@ -177,13 +177,13 @@ static void on_tick(uv_timer_t *timer)
     run_stats_save_tick(w, now);
     cancel_tick(w, now);
     if (now >= w->fetch.pause_until_us) {
-        fetch_poke(w);
+        w->due.room = true;
     }
     kinds_tick(w, now);
     orphans_tick(w, now);
     worker_check_started(w, now);
     ready_check(w);
-    drain_check(w);
+    w->due.end = true; /* a deadline of the drain may have passed */
 }
 
 enum status deadlines_start(struct worker *w, struct err *err)

@@ -241,7 +241,7 @@ static void on_look(uv_timer_t *timer)
     if (waiting == 0) {
         (void)uv_timer_stop(timer);
     }
-    dispatch_jobs(w);
+    w->due.dispatch = true;
 }
 
 void dispatch_take_results(struct worker *w)

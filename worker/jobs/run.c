@@ -118,9 +118,9 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     if (is_passed_on) {
         hint_return_now(w); /* once the release of its lease is acknowledged */
     }
-    limits_update(w);
-    fetch_poke(w);
-    drain_check(w);
+    w->due.limits = true;
+    w->due.room = true;
+    w->due.end = true;
 }
 
 /* The finish can't be queued. The job stays running in PostgreSQL under a fence that no heartbeat
@@ -375,8 +375,8 @@ static void on_room(void *ctx, struct slot *slot)
     if (next != NULL) {
         run_begun(w, next, clock_boot_us());
     }
-    dispatch_jobs(w);
-    fetch_poke(w);
+    w->due.dispatch = true;
+    w->due.room = true;
 }
 
 static void on_returned(void *ctx, struct slot *slot, void *user)
@@ -470,7 +470,7 @@ void run_tick(struct worker *w, int64_t now_us)
 {
     dispatch_tick(w, now_us);
     hand_back_waiting(w, now_us);
-    dispatch_jobs(w);
+    w->due.dispatch = true;
     log_kept_results(w, now_us);
     log_runners_recovered(w, now_us);
 }

@@ -66,6 +66,6 @@ void drain_begin(struct worker *w, int64_t within_us)
     log_info("draining", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]),
              LOG_I64("within_ms", within_us / US_PER_MS));
     telemetry_publish(w->telemetry);
-    listen_update(w);
-    drain_check(w);
+    w->due.listen = true;
+    w->due.end = true;
 }

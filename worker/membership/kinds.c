@@ -201,9 +201,9 @@ static void serve_able(struct worker *w)
 {
     leave_out_paused(w);
     if (w->registration.is_registered) {
-        listen_update(w);
+        w->due.listen = true;
         beat_now(w);
-        fetch_poke(w);
+        w->due.room = true;
     }
 }
 

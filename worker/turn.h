@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What follows from the events of one turn of the loop. A part that has changed something does not
+ * call the parts that depend on it: it marks what is due, and this is done once, after the loop has
+ * polled, however many events have asked for it. What timers mark is done before the next poll. */
+#ifndef CLAIMD_WORKER_TURN_H
+#define CLAIMD_WORKER_TURN_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct worker;
+
+struct due {
+    bool limits;   /* runs have ended that held places of their queues */
+    bool listen;   /* the stage, the kinds, the paused queues or a weight have changed */
+    bool ready;    /* jobs may have become ready for a runner */
+    bool dispatch; /* runners may have become free */
+    bool room;     /* there may be room for more ids */
+    bool end;      /* something has ended: a draining worker may have nothing left */
+};
+
+struct turn {
+    uv_prepare_t before_poll;
+    uv_check_t after_poll;
+    uv_idle_t again; /* active while something became due after the last chance to do it */
+};
+
+enum status turn_open(struct worker *w, struct err *err) MUST_USE;
+void turn_close(struct worker *w);
+
+#endif
