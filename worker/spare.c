@@ -8,8 +8,8 @@
 static void record_served(const struct worker *w)
 {
     record("serves", "inv", RECORD_I64("generation", w->kinds.generation));
-    for (size_t i = 0; i < w->config->worker.queue_count; i++) {
-        record("serves", "ok", RECORD_TEXT("queue", w->config->worker.queues[i]));
+    for (size_t i = 0; i < w->servers.config->worker.queue_count; i++) {
+        record("serves", "ok", RECORD_TEXT("queue", w->servers.config->worker.queues[i]));
     }
     for (size_t i = 0; i < w->kinds.served.count; i++) {
         record("serves", "ok", RECORD_TEXT("kind", w->kinds.served.names[i]));

@@ -6,7 +6,7 @@
 
 static void act(struct worker *w)
 {
-    if (w->stage == WORKER_CLOSING) {
+    if (w->standing.stage == WORKER_CLOSING) {
         return;
     }
     const struct due due = w->due;
@@ -51,7 +51,7 @@ static void on_before_poll(uv_prepare_t *prepare)
     struct worker *w = prepare->data;
     act(w);
     spare_look(w);
-    if (w->stage != WORKER_CLOSING && is_any_due(&w->due)) {
+    if (w->standing.stage != WORKER_CLOSING && is_any_due(&w->due)) {
         (void)uv_idle_start(&w->turn.again,
                             on_again); /* the loop does not wait: this turn is short */
     }
@@ -62,9 +62,9 @@ enum status turn_open(struct worker *w, struct err *err)
     struct turn *t = &w->turn;
     t->before_poll.data = w;
     t->after_poll.data = w;
-    int failed = uv_prepare_init(w->loop, &t->before_poll);
-    failed = failed != 0 ? failed : uv_check_init(w->loop, &t->after_poll);
-    failed = failed != 0 ? failed : uv_idle_init(w->loop, &t->again);
+    int failed = uv_prepare_init(w->servers.loop, &t->before_poll);
+    failed = failed != 0 ? failed : uv_check_init(w->servers.loop, &t->after_poll);
+    failed = failed != 0 ? failed : uv_idle_init(w->servers.loop, &t->again);
     failed = failed != 0 ? failed : uv_prepare_start(&t->before_poll, on_before_poll);
     failed = failed != 0 ? failed : uv_check_start(&t->after_poll, on_after_poll);
     if (failed != 0) {

@@ -8,19 +8,9 @@
 
 #include "base/err.h"
 
-#include <stdbool.h>
 #include <uv.h>
 
 struct worker;
-
-struct due {
-    bool limits;   /* runs have ended that held places of their queues */
-    bool listen;   /* the stage, the kinds, the paused queues or a weight have changed */
-    bool ready;    /* jobs may have become ready for a runner */
-    bool dispatch; /* runners may have become free */
-    bool room;     /* there may be room for more ids */
-    bool end;      /* something has ended: a draining worker may have nothing left */
-};
 
 struct turn {
     uv_prepare_t before_poll;

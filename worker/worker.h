@@ -27,6 +27,7 @@
 #include "redlock/redlock_async.h"
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
+#include "worker/env.h"
 #include "worker/intake/fetch.h"
 #include "worker/intake/hint_return.h"
 #include "worker/intake/limits.h"
@@ -48,42 +49,19 @@
 #include "worker/membership/registration.h"
 #include "worker/membership/state_dir.h"
 #include "worker/slots/orphans.h"
-#include "worker/slots/slot.h"
+#include "worker/slots/slots.h"
 #include "worker/spare.h"
 #include "worker/turn.h"
 #include "worker/worker_metrics.h"
 
-#define WORKER_SLOTS_MAX 1024
-
-enum worker_stage {
-    WORKER_STARTING, /* waits for PostgreSQL and for the first runner's kinds */
-    WORKER_RUNNING,
-    WORKER_DRAINING, /* takes no new jobs; running ones may end */
-    WORKER_CLOSING   /* handles are closing; the loop ends by itself */
-};
-
 struct worker {
-    /* Shared by all parts. */
-    uv_loop_t *loop;
-    const struct config *config;
-    struct telemetry *telemetry;
+    /* What the parts share. */
+    struct servers servers;
+    struct standing standing;
+    struct due due; /* set by any part; turn.c does it */
     struct worker_metrics metrics;
     struct rand rand;
-    struct pg *pg;
-    struct job_store *store;
-    struct redlock_async *lock; /* NULL before the cluster is joined */
-    struct hints *hints;
-    struct hints_popper *popper; /* NULL once no more hints may arrive */
-    struct slot *slots[WORKER_SLOTS_MAX];
-    size_t slot_count;
     struct jobs_in_hand jobs;
-    struct due due; /* set by any part; turn.c does it */
-
-    /* State of the worker. */
-    enum worker_stage stage;
-    bool is_quiet;       /* takes no new jobs, because of SIGUSR1 or … */
-    bool is_asked_quiet; /* … an operator's request to this registration */
-    int exit_code;
 
     /* The parts. */
     struct registration registration;
@@ -107,12 +85,16 @@ struct worker {
     struct drain drain;
     struct turn turn;
 
-    /* Private to worker.c. */
+    struct slots slots;
+
+    /* Private to the root. */
+    struct telemetry *telemetry;
+    bool is_asked_quiet; /* by an operator's request to this registration */
+    int exit_code;
     int state_lock_fd;
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
     int64_t start_deadline_us; /* PostgreSQL must be reached by then */
-    int64_t orphans_at_us;     /* when to look for orphans next */
     struct err pg_down_why;    /* why it was last down */
     struct complaint pg_complaint;
     struct daemon_hints hints_said;

@@ -226,48 +226,39 @@ static void take_popper(struct worker_metrics *m, const struct hints_popper *pop
 
 static void set_states(struct worker_metrics *m, const struct worker *w)
 {
-    size_t busy = 0;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        busy += slot_state(w->slots[i]) == SLOT_BUSY ? 1U : 0U;
-    }
-    metric_set(m->slots, (double)w->slot_count);
-    metric_set(m->slots_busy, (double)busy);
+    metric_set(m->slots, (double)w->slots.count);
+    metric_set(m->slots_busy, (double)slots_busy(&w->slots));
     metric_set(m->kinds_served, (double)kinds_able(w));
     metric_set(m->plugins_refused, (double)kinds_refused(w));
-    metric_set(m->draining, w->stage >= WORKER_DRAINING ? 1 : 0);
+    metric_set(m->draining, w->standing.stage >= WORKER_DRAINING ? 1 : 0);
     for (size_t i = 0; i < IN_HAND_PHASE_COUNT; i++) {
         metric_set(m->jobs[i], (double)w->jobs.count[i]);
     }
 }
 
-static void collect_usage(struct worker_metrics *m, const struct worker *w)
+static void take_usage(struct worker_metrics *m, const struct usage *usage)
 {
-    static_assert(WORKER_SLOTS_MAX <= USAGE_RUNNERS_MAX, "a runner for each slot");
-    pid_t pids[WORKER_SLOTS_MAX];
-    for (size_t i = 0; i < w->slot_count; i++) {
-        pids[i] = slot_state(w->slots[i]) == SLOT_EMPTY ? 0 : slot_pid(w->slots[i]);
-    }
-    usage_collect(&m->usage, pids, w->slot_count);
-    metric_take_us(m->runners_cpu, m->usage.cpu_us);
-    metric_set(m->runners_memory, (double)m->usage.bytes);
+    metric_take_us(m->runners_cpu, usage->cpu_us);
+    metric_set(m->runners_memory, (double)usage->bytes);
 }
 
 void worker_metrics_collect(struct worker *w)
 {
     struct worker_metrics *m = &w->metrics;
-    struct daemon_facts facts = {.is_pg_up = w->pg != NULL && pg_is_up(w->pg), .lock = w->lock};
-    if (w->store != NULL) {
-        take_store(m, w->store);
+    struct daemon_facts facts = {.is_pg_up = w->servers.pg != NULL && pg_is_up(w->servers.pg),
+                                 .lock = w->servers.lock};
+    if (w->servers.store != NULL) {
+        take_store(m, w->servers.store);
     }
-    if (w->popper != NULL) {
-        take_popper(m, w->popper);
+    if (w->servers.popper != NULL) {
+        take_popper(m, w->servers.popper);
     }
-    if (w->lock != NULL) {
-        const struct redlock_counters *c = redlock_async_counters(w->lock);
+    if (w->servers.lock != NULL) {
+        const struct redlock_counters *c = redlock_async_counters(w->servers.lock);
         metric_take(m->leases_lost, c->lost);
         facts.splits = c->results[REDLOCK_SPLIT];
     }
     set_states(m, w);
-    collect_usage(m, w);
+    take_usage(m, slots_usage(&w->slots));
     daemon_metrics_collect(&m->daemon, &facts);
 }

@@ -9,7 +9,6 @@
 #include "daemon/daemon_metrics.h"
 #include "store/jobs/job_store.h"
 #include "worker/jobs/jobs_in_hand.h"
-#include "worker/slots/usage.h"
 
 #define WORKER_METRICS_KINDS_MAX 512 /* served in its queues over its life; plugins may change */
 #define WORKER_METRICS_KIND_MORE "other" /* all further kinds, as in metrics/ */
@@ -65,7 +64,6 @@ struct worker_metrics {
     struct metric *plugins_refused;
     struct metric *runners_cpu;
     struct metric *runners_memory;
-    struct usage usage;
 
     struct kind_metrics kinds[WORKER_METRICS_KINDS_MAX]; /* kinds of which a job was claimed */
     size_t kind_count;

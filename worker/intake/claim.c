@@ -183,7 +183,7 @@ static void fetch_args(struct worker *w, struct job_in_hand *job)
         return;
     }
     *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
-    if (job_store_args(w->store, job->id, job->fence, on_args, wait, NULL) != STATUS_OK) {
+    if (job_store_args(w->servers.store, job->id, job->fence, on_args, wait, NULL) != STATUS_OK) {
         free(wait);
         run_hand_back(w, job);
         return;
@@ -267,7 +267,7 @@ static void go_on(struct worker *w, struct job_in_hand *job)
     bool has_lease = job->batch != NULL &&
                      redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
                      redlock_batch_deadline_us(job->batch, job->lease_index) > clock_boot_us();
-    if (!has_lease || w->stage != WORKER_RUNNING) {
+    if (!has_lease || w->standing.stage != WORKER_RUNNING) {
         run_hand_back(w, job);
     } else if (job->args == NULL) {
         fetch_args(w, job);
@@ -366,7 +366,7 @@ bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_
     for (size_t i = 0; recorder_is_on() && i < count; i++) {
         record("claim", "inv", RECORD_I64("job", ids[i]));
     }
-    if (job_store_claim(w->store, &request, NULL) != STATUS_OK) {
+    if (job_store_claim(w->servers.store, &request, NULL) != STATUS_OK) {
         return false;
     }
     metric_observe(w->metrics.batch, (double)count);

@@ -20,8 +20,8 @@
 void fetch_configure(struct worker *w)
 {
     w->fetch.limits =
-        (struct capacity_limits){.claim_ahead_max = (size_t)w->config->worker.claim_ahead,
-                                 .batch_max = (size_t)w->config->worker.batch_max};
+        (struct capacity_limits){.claim_ahead_max = (size_t)w->servers.config->worker.claim_ahead,
+                                 .batch_max = (size_t)w->servers.config->worker.batch_max};
 }
 
 /* True if the slot's current job is short and has not been running for long. */
@@ -39,20 +39,21 @@ static struct capacity_facts facts(const struct worker *w, int64_t now_us)
                                    n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING],
                                .ready = n[IN_HAND_READY],
                                .finishing = n[IN_HAND_FINISHING]};
-    for (size_t i = 0; i < w->slot_count; i++) {
-        enum slot_state s = slot_state(w->slots[i]);
-        f.runners += s == SLOT_IDLE || (s == SLOT_BUSY && is_soon_idle(w, w->slots[i], now_us));
+    for (size_t i = 0; i < w->slots.count; i++) {
+        enum slot_state s = slot_state(w->slots.list[i]);
+        f.runners +=
+            s == SLOT_IDLE || (s == SLOT_BUSY && is_soon_idle(w, w->slots.list[i], now_us));
         f.idle += s == SLOT_IDLE ? 1U : 0U;
-        f.ready += slot_waiting(w->slots[i]);
+        f.ready += slot_waiting(w->slots.list[i]);
     }
-    f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->runs.mean_us;
+    f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->lengths.mean_us;
     f.short_us = lengths_max_us(&w->lengths);
     return f;
 }
 
 static enum lengths_ahead ahead_of_queues(struct worker *w, int64_t now_us)
 {
-    return lengths_ahead(&w->lengths, w->config->worker.queue_count, now_us);
+    return lengths_ahead(&w->lengths, w->servers.config->worker.queue_count, now_us);
 }
 
 static size_t places_left(const struct worker *w, const struct capacity_facts *f)
@@ -64,13 +65,14 @@ static size_t places_left(const struct worker *w, const struct capacity_facts *f
  * row, a claim would be made under an id whose heartbeats no longer count. */
 static bool may_take(const struct worker *w)
 {
-    return w->stage == WORKER_RUNNING && w->registration.is_registered && !w->is_quiet;
+    return w->standing.stage == WORKER_RUNNING && w->standing.is_registered &&
+           !w->standing.is_quiet;
 }
 
 static bool may_fetch(const struct worker *w, int64_t now_us)
 {
-    return may_take(w) && now_us >= w->fetch.pause_until_us && pg_is_up(w->pg) &&
-           redlock_async_has_quorum(w->lock);
+    return may_take(w) && now_us >= w->fetch.pause_until_us && pg_is_up(w->servers.pg) &&
+           redlock_async_has_quorum(w->servers.lock);
 }
 
 size_t fetch_places(const struct worker *w)
@@ -119,8 +121,8 @@ size_t fetch_want(void *worker)
 
 void fetch_poke(struct worker *w)
 {
-    if (w->popper != NULL && w->stage == WORKER_RUNNING) {
-        hints_popper_poke(w->popper);
+    if (w->servers.popper != NULL && w->standing.stage == WORKER_RUNNING) {
+        hints_popper_poke(w->servers.popper);
     }
 }
 
@@ -234,7 +236,8 @@ static bool may_ask_both(const struct worker *w)
     struct capacity_facts f = facts(w, now);
     size_t wanted =
         n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING] + n[IN_HAND_READY];
-    return wanted <= f.idle && job_store_is_idle(w->store) && now >= w->fetch.alone_until_us;
+    return wanted <= f.idle && job_store_is_idle(w->servers.store) &&
+           now >= w->fetch.alone_until_us;
 }
 
 static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size_t count)
@@ -287,12 +290,12 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
     int64_t now = clock_boot_us();
     for (size_t i = 0; i < count; i++) {
         jobs[i]->asked_us = now;
-        size_t len = job_lock_key(texts[i], w->config->redis.prefix, jobs[i]->id);
+        size_t len = job_lock_key(texts[i], w->servers.config->redis.prefix, jobs[i]->id);
         keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len, .user = jobs[i]};
     }
     const struct redlock_async_request request = {
         .keys = keys, .count = count, .done = on_acquired, .ctx = w};
-    if (redlock_async_acquire(w->lock, &request, NULL) == 0) {
+    if (redlock_async_acquire(w->servers.lock, &request, NULL) == 0) {
         probe("W2");
         if (may_ask_both(w)) {
             claim_beside(w, jobs, count);

@@ -35,13 +35,13 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
 {
     struct worker *w = ctx;
     (void)added;
-    if (w->stage == WORKER_CLOSING) {
+    if (w->standing.stage == WORKER_CLOSING) {
         return;
     }
     if (st == STATUS_OK) {
         metric_add(w->metrics.put_back, w->hint_return->sent);
     } else {
-        w->beat.has_lost_pop = true;
+        w->standing.has_lost_pop = true;
     }
     w->hint_return->is_busy = false;
     w->hint_return->sent = 0;
@@ -53,13 +53,13 @@ static void on_flushed(void *ctx)
 {
     struct worker *w = ctx;
     struct hint_return *p = w->hint_return;
-    if (w->stage == WORKER_CLOSING) {
+    if (w->standing.stage == WORKER_CLOSING) {
         return; /* the lock's last flush: everything that is needed here is closed by now */
     }
     for (size_t i = 0; i < p->sent; i++) {
         p->hints[i] = kept_hint_as_hint(&p->sending[i]);
     }
-    if (hints_push(w->hints, p->hints, p->sent, on_pushed, w, NULL) != STATUS_OK) {
+    if (hints_push(w->servers.hints, p->hints, p->sent, on_pushed, w, NULL) != STATUS_OK) {
         on_pushed(w, STATUS_UNAVAILABLE, 0);
     }
 }
@@ -74,7 +74,7 @@ static void send_next(struct worker *w)
     p->sent = p->gathered;
     p->gathered = 0;
     p->is_busy = true;
-    if (redlock_async_flush(w->lock, on_flushed, w, NULL) != 0) {
+    if (redlock_async_flush(w->servers.lock, on_flushed, w, NULL) != 0) {
         on_flushed(w);
     }
 }
@@ -95,7 +95,7 @@ void hint_return_add(struct worker *w, const struct hint *h)
 {
     struct hint_return *p = w->hint_return;
     if (p->gathered == HINT_RETURN_MAX) {
-        w->beat.has_lost_pop = true;
+        w->standing.has_lost_pop = true;
         return;
     }
     if (p->gathered == 0) {
@@ -106,8 +106,8 @@ void hint_return_add(struct worker *w, const struct hint *h)
         return;
     }
     bool is_timed = uv_is_active((uv_handle_t *)&p->timer) != 0;
-    if (!is_timed || (w->stage == WORKER_RUNNING && is_wall(p))) {
-        uint64_t delay_ms = w->stage == WORKER_RUNNING ? p->delay_ms : 0;
+    if (!is_timed || (w->standing.stage == WORKER_RUNNING && is_wall(p))) {
+        uint64_t delay_ms = w->standing.stage == WORKER_RUNNING ? p->delay_ms : 0;
         timer_start(&p->timer, on_due, delay_ms, 0);
     }
 }

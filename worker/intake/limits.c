@@ -63,7 +63,7 @@ static void add_hint(void *worker, const struct freed_job *job)
 void limits_freed(void *worker, const struct freed_job *job)
 {
     struct worker *w = worker;
-    if (w->stage != WORKER_CLOSING) {
+    if (w->standing.stage != WORKER_CLOSING) {
         add_hint(w, job);
         hint_return_now(w);
     }
@@ -82,7 +82,7 @@ static void on_next(void *ctx, enum status st)
 {
     struct worker *w = ctx;
     if (st != STATUS_OK) {
-        w->beat.has_lost_pop = true; /* a full pass finds the next jobs */
+        w->standing.has_lost_pop = true; /* a full pass finds the next jobs */
     }
     w->limits.is_asking = false;
     limits_ask(w);
@@ -92,12 +92,13 @@ static void on_flushed(void *ctx)
 {
     struct worker *w = ctx;
     struct limits *l = &w->limits;
-    if (w->stage == WORKER_CLOSING) {
+    if (w->standing.stage == WORKER_CLOSING) {
         return; /* the lock's last flush: everything that is needed here is closed by now */
     }
     size_t count = l->refused_count;
     l->refused_count = 0;
-    if (job_store_next(w->store, l->refused, count, add_hint, on_next, w, NULL) != STATUS_OK) {
+    if (job_store_next(w->servers.store, l->refused, count, add_hint, on_next, w, NULL) !=
+        STATUS_OK) {
         on_next(w, STATUS_UNAVAILABLE);
     }
 }
@@ -109,7 +110,7 @@ void limits_ask(struct worker *w)
         return;
     }
     l->is_asking = true;
-    if (redlock_async_flush(w->lock, on_flushed, w, NULL) != 0) {
+    if (redlock_async_flush(w->servers.lock, on_flushed, w, NULL) != 0) {
         on_flushed(w);
     }
 }
@@ -217,7 +218,7 @@ void limits_ended(struct worker *w, const struct job_in_hand *job)
 
 void limits_answered(struct worker *w, size_t claimed, size_t refused)
 {
-    size_t most = (size_t)w->config->worker.claim_ahead;
+    size_t most = (size_t)w->servers.config->worker.claim_ahead;
     const struct capacity_answer answer = {
         .claimed = claimed, .refused = refused, .has_work = w->jobs.count[IN_HAND_READY] > 0};
     w->limits.ahead_max = capacity_ahead_max(w->limits.ahead_max, &answer, most);
@@ -230,7 +231,7 @@ size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_
     for (size_t i = 0; i < l->full_count; i++) {
         credit += l->full[i].credit;
     }
-    if (l->full_count < w->config->worker.queue_count || credit >= want) {
+    if (l->full_count < w->servers.config->worker.queue_count || credit >= want) {
         return want; /* any number of jobs of the other queues may be tried */
     }
     return capacity_try(f, credit);
@@ -245,7 +246,7 @@ bool limits_is_shut(struct worker *w, const char *queue)
 void limits_update(struct worker *w)
 {
     struct limits *l = &w->limits;
-    if (!l->is_changed || w->stage == WORKER_CLOSING) {
+    if (!l->is_changed || w->standing.stage == WORKER_CLOSING) {
         return;
     }
     l->is_changed = false;
@@ -264,7 +265,7 @@ void limits_update(struct worker *w)
 
 enum status limits_open(struct worker *w, struct err *err)
 {
-    w->limits.ahead_max = (size_t)w->config->worker.claim_ahead;
+    w->limits.ahead_max = (size_t)w->servers.config->worker.claim_ahead;
     return worker_open_timer(w, &w->limits.timer, "limits", err);
 }
 

@@ -18,8 +18,8 @@ bool listen_is_paused(const struct worker *w, const char *queue)
 
 size_t listen_place(const struct worker *w, const char *queue)
 {
-    for (size_t q = 0; q < w->config->worker.queue_count; q++) {
-        if (strcmp(w->config->worker.queues[q], queue) == 0) {
+    for (size_t q = 0; q < w->servers.config->worker.queue_count; q++) {
+        if (strcmp(w->servers.config->worker.queues[q], queue) == 0) {
             return q;
         }
     }
@@ -44,15 +44,15 @@ static void add_set(struct hints_set *set, const char *queue, int weight, const 
 static enum status listen_to_sets(struct worker *w, enum hints_left left, struct err *err)
 {
     size_t count = 0;
-    size_t max = w->config->worker.queue_count * (w->kinds.served.count + 1);
+    size_t max = w->servers.config->worker.queue_count * (w->kinds.served.count + 1);
     autofree struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
     if (sets == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
     }
-    bool listens = w->stage == WORKER_RUNNING && !w->is_quiet && w->listen.is_told &&
-                   w->kinds.served.count > 0;
-    for (size_t q = 0; listens && q < w->config->worker.queue_count; q++) {
-        const char *queue = w->config->worker.queues[q];
+    bool listens = w->standing.stage == WORKER_RUNNING && !w->standing.is_quiet &&
+                   w->listen.is_told && w->kinds.served.count > 0;
+    for (size_t q = 0; listens && q < w->servers.config->worker.queue_count; q++) {
+        const char *queue = w->servers.config->worker.queues[q];
         int weight = w->listen.weights[q];
         if (listen_is_paused(w, queue) || limits_is_shut(w, queue)) {
             continue;
@@ -62,14 +62,14 @@ static enum status listen_to_sets(struct worker *w, enum hints_left left, struct
             add_set(&sets[count++], queue, weight, w->kinds.served.names[k]);
         }
     }
-    hints_popper_name(w->popper, w->registration.worker_id);
-    return hints_popper_listen(w->popper, sets, count, left, err);
+    hints_popper_name(w->servers.popper, w->standing.worker_id);
+    return hints_popper_listen(w->servers.popper, sets, count, left, err);
 }
 
 static void update(struct worker *w, enum hints_left left)
 {
     struct err err = {0};
-    if (w->popper == NULL) {
+    if (w->servers.popper == NULL) {
         return; /* closed: this worker is ending */
     }
     if (listen_to_sets(w, left, &err) == STATUS_OK) {
@@ -116,8 +116,8 @@ static bool take_weights(struct worker *w, const struct worker_beat_reply *reply
 {
     bool is_changed = false;
     w->jobs.has_weights = reply->weight_count > 0;
-    for (size_t q = 0; q < w->config->worker.queue_count; q++) {
-        int weight = weight_in(reply, w->config->worker.queues[q]);
+    for (size_t q = 0; q < w->servers.config->worker.queue_count; q++) {
+        int weight = weight_in(reply, w->servers.config->worker.queues[q]);
         is_changed = is_changed || weight != w->listen.weights[q];
         w->listen.weights[q] = weight;
     }

@@ -81,7 +81,7 @@ bool sift_popped(struct worker *w, const struct hint *list, size_t count)
         ids[i] = list[i].id;
         s->is_open[i] = false;
     }
-    if (job_store_find(w->store, ids, count, on_open, on_answered, w, NULL) != STATUS_OK) {
+    if (job_store_find(w->servers.store, ids, count, on_open, on_answered, w, NULL) != STATUS_OK) {
         return false;
     }
     s->asked_count = count;

@@ -20,7 +20,7 @@ static void ask_later(struct worker *w)
 void taken_hints_add(struct worker *w, const struct hint *hint)
 {
     struct taken_hints *h = &w->taken_hints;
-    if (w->stage != WORKER_RUNNING) {
+    if (w->standing.stage != WORKER_RUNNING) {
         hint_return_add(w, hint); /* another worker may ask */
         return;
     }
@@ -47,7 +47,7 @@ static void on_answered(void *ctx, enum status st)
 {
     struct worker *w = ctx;
     if (st != STATUS_OK) {
-        w->beat.has_lost_pop = true; /* a full pass finds the jobs that wait */
+        w->standing.has_lost_pop = true; /* a full pass finds the jobs that wait */
     }
     w->taken_hints.asked_count = 0;
     if (w->taken_hints.gathered > 0) {
@@ -70,7 +70,7 @@ static void on_due(uv_timer_t *timer)
     for (size_t i = 0; i < h->asked_count; i++) {
         ids[i] = h->asked[i].id;
     }
-    if (job_store_due(w->store, ids, h->asked_count, on_waiting, on_answered, w, NULL) !=
+    if (job_store_due(w->servers.store, ids, h->asked_count, on_waiting, on_answered, w, NULL) !=
         STATUS_OK) {
         on_answered(w, STATUS_UNAVAILABLE);
     }

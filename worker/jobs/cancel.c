@@ -59,12 +59,12 @@ void cancel_tick(struct worker *w, int64_t now_us)
         c->long_run_us = now_us;
     }
     bool is_wanted = c->long_run_us > 0 && now_us - c->long_run_us < LISTEN_FOR_US;
-    if (is_wanted == c->is_listening || c->is_in_flight || !pg_is_up(w->pg)) {
+    if (is_wanted == c->is_listening || c->is_in_flight || !pg_is_up(w->servers.pg)) {
         return;
     }
     c->is_in_flight =
-        worker_store_listen(w->pg, CANCEL_CHANNEL, is_wanted, is_wanted ? on_listening : on_silent,
-                            w, NULL) == STATUS_OK;
+        worker_store_listen(w->servers.pg, CANCEL_CHANNEL, is_wanted,
+                            is_wanted ? on_listening : on_silent, w, NULL) == STATUS_OK;
 }
 
 /* ---- cancels ---- */

@@ -56,7 +56,7 @@ static void relock(struct worker *w)
     char texts[REDLOCK_KEYS_MAX][LOCK_KEY_MAX];
     struct redlock_async_key keys[REDLOCK_KEYS_MAX];
     struct relock *r = malloc(sizeof *r);
-    if (r == NULL || !redlock_async_has_quorum(w->lock)) {
+    if (r == NULL || !redlock_async_has_quorum(w->servers.lock)) {
         free(r);
         return;
     }
@@ -65,13 +65,13 @@ static void relock(struct worker *w)
         if (!is_bare(job) || r->count == REDLOCK_KEYS_MAX) {
             continue;
         }
-        size_t len = job_lock_key(texts[r->count], w->config->redis.prefix, job->id);
+        size_t len = job_lock_key(texts[r->count], w->servers.config->redis.prefix, job->id);
         keys[r->count] = (struct redlock_async_key){.bytes = texts[r->count], .len = len};
         r->ids[r->count++] = job->id;
     }
     const struct redlock_async_request request = {
         .keys = keys, .count = r->count, .done = on_relocked, .ctx = r};
-    if (r->count == 0 || redlock_async_acquire(w->lock, &request, NULL) != 0) {
+    if (r->count == 0 || redlock_async_acquire(w->servers.lock, &request, NULL) != 0) {
         free(r);
         return;
     }
@@ -114,7 +114,7 @@ struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
                              .grace_us = run_grace_us(w, job)};
-    f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->beat.confirmed_us;
+    f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->standing.beat_confirmed_us;
     if (job->batch != NULL &&
         redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST) {
         f.lease_deadline_us = redlock_batch_deadline_us(job->batch, job->lease_index);
@@ -137,8 +137,8 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
     }
     struct danger_facts facts = deadlines_facts(w, job);
     struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now);
-    bool is_drain_stop = w->stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
-    bool is_drain_kill = w->stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
+    bool is_drain_stop = w->standing.stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
+    bool is_drain_kill = w->standing.stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
     if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(w, job, now)) {
         bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
         job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_KILLED;
@@ -180,7 +180,7 @@ static void on_tick(uv_timer_t *timer)
         w->due.room = true;
     }
     kinds_tick(w, now);
-    orphans_tick(w, now);
+    orphans_tick(&w->slots, now);
     worker_check_started(w, now);
     ready_check(w);
     w->due.end = true; /* a deadline of the drain may have passed */
@@ -188,10 +188,11 @@ static void on_tick(uv_timer_t *timer)
 
 enum status deadlines_start(struct worker *w, struct err *err)
 {
-    w->deadlines.limits = (struct danger_limits){.guard_us = w->config->lock.guard_us,
-                                                 .kill_margin_us = w->config->lock.kill_margin_us,
-                                                 .stale_us = w->config->worker.stale_us};
-    int64_t tick_ms = (int64_t)(TICK_MS * w->config->time_scale);
+    w->deadlines.limits =
+        (struct danger_limits){.guard_us = w->servers.config->lock.guard_us,
+                               .kill_margin_us = w->servers.config->lock.kill_margin_us,
+                               .stale_us = w->servers.config->worker.stale_us};
+    int64_t tick_ms = (int64_t)(TICK_MS * w->servers.config->time_scale);
     uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
     enum status st = worker_open_timer(w, &w->deadlines.timer, "deadlines", err);
     if (st != STATUS_OK) {

@@ -117,11 +117,11 @@ static bool is_idle(const struct slot *s)
 
 static void fill_idle(struct worker *w, int64_t now_us)
 {
-    for (size_t i = 0; i < w->slot_count; i++) {
-        while (is_idle(w->slots[i]) && next_startable(w, now_us) != NULL) {
+    for (size_t i = 0; i < w->slots.count; i++) {
+        while (is_idle(w->slots.list[i]) && next_startable(w, now_us) != NULL) {
             struct job_in_hand *job = in_hand_take_ready(&w->jobs);
             if (!fails_unstarted(w, job)) {
-                give(w, w->slots[i], job, now_us);
+                give(w, w->slots.list[i], job, now_us);
             }
         }
     }
@@ -129,7 +129,7 @@ static void fill_idle(struct worker *w, int64_t now_us)
 
 static size_t at_once(const struct worker *w)
 {
-    int64_t mean_us = w->runs.mean_us;
+    int64_t mean_us = w->lengths.mean_us;
     if (mean_us <= 0 || mean_us > AT_ONCE_MEAN_MAX_US) {
         return 1;
     }
@@ -176,20 +176,20 @@ static void on_look(uv_timer_t *timer);
 void dispatch_jobs(struct worker *w)
 {
     int64_t now = clock_boot_us();
-    if (w->stage != WORKER_RUNNING || w->jobs.ready == NULL || w->slot_count == 0) {
+    if (w->standing.stage != WORKER_RUNNING || w->jobs.ready == NULL || w->slots.count == 0) {
         return; /* waiting jobs are handed back when the worker drains (lock.F4) */
     }
     fill_idle(w, now);
     size_t most = at_once(w);
-    size_t each = 1 + w->jobs.count[IN_HAND_READY] / w->slot_count;
+    size_t each = 1 + w->jobs.count[IN_HAND_READY] / w->slots.count;
     size_t wanted = each < most ? each : most;
     size_t waiting = 0;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (slot_state(w->slots[i]) == SLOT_BUSY && wanted > 1) {
-            fill_up(w, w->slots[i], wanted, now);
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (slot_state(w->slots.list[i]) == SLOT_BUSY && wanted > 1) {
+            fill_up(w, w->slots.list[i], wanted, now);
         }
-        slot_flush(w->slots[i]);
-        waiting += slot_waiting(w->slots[i]);
+        slot_flush(w->slots.list[i]);
+        waiting += slot_waiting(w->slots.list[i]);
     }
     if (waiting > 0 && !uv_is_active((uv_handle_t *)&w->dispatch.timer)) {
         timer_start(&w->dispatch.timer, on_look, LOOK_MS, LOOK_MS);
@@ -206,8 +206,8 @@ static int64_t present_since_us(struct slot *s)
 
 static bool is_any_idle(const struct worker *w)
 {
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (is_idle(w->slots[i])) {
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (is_idle(w->slots.list[i])) {
             return true;
         }
     }
@@ -216,9 +216,9 @@ static bool is_any_idle(const struct worker *w)
 
 static void take_back_older(struct worker *w, int64_t than_us)
 {
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (slot_waiting(w->slots[i]) > 0 && present_since_us(w->slots[i]) < than_us) {
-            slot_take_back(w->slots[i]);
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (slot_waiting(w->slots.list[i]) > 0 && present_since_us(w->slots.list[i]) < than_us) {
+            slot_take_back(w->slots.list[i]);
         }
     }
 }
@@ -227,16 +227,16 @@ static void on_look(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
     size_t waiting = 0;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (slot_waiting(w->slots[i]) > 0) {
-            slot_take_results(w->slots[i]);
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (slot_waiting(w->slots.list[i]) > 0) {
+            slot_take_results(w->slots.list[i]);
         }
     }
     if (w->jobs.ready == NULL && is_any_idle(w)) {
         take_back_older(w, clock_boot_us() - SLOW_US);
     }
-    for (size_t i = 0; i < w->slot_count; i++) {
-        waiting += slot_waiting(w->slots[i]);
+    for (size_t i = 0; i < w->slots.count; i++) {
+        waiting += slot_waiting(w->slots.list[i]);
     }
     if (waiting == 0) {
         (void)uv_timer_stop(timer);
@@ -246,16 +246,16 @@ static void on_look(uv_timer_t *timer)
 
 void dispatch_take_results(struct worker *w)
 {
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (slot_state(w->slots[i]) == SLOT_BUSY) {
-            slot_take_results(w->slots[i]);
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (slot_state(w->slots.list[i]) == SLOT_BUSY) {
+            slot_take_results(w->slots.list[i]);
         }
     }
 }
 
 void dispatch_tick(struct worker *w, int64_t now_us)
 {
-    take_back_older(w, w->stage == WORKER_RUNNING ? now_us - WAIT_MAX_US : INT64_MAX);
+    take_back_older(w, w->standing.stage == WORKER_RUNNING ? now_us - WAIT_MAX_US : INT64_MAX);
 }
 
 /* ---- life ---- */

@@ -29,6 +29,7 @@ struct lengths {
     struct run_length *by_name;
     int64_t fetch_us; /* from a pop until its jobs can run: a moving average */
     size_t fetches;
+    int64_t mean_us; /* of recent runs of short kinds; decides how much to claim ahead */
     bool may_ahead[CONFIG_QUEUES_MAX];
     int64_t looked_us; /* when may_ahead was computed; 0 = something has changed since */
 };

@@ -137,7 +137,7 @@ static bool send_sent(struct worker *w, struct sent *s)
     params_uuid(&p, s->worker_id);
     enum status st = params_step(&p, &SQL_JOB_LIVE_SAVE, &request.steps[0], NULL);
     if (st == STATUS_OK) {
-        st = pg_send(w->pg, &request, NULL);
+        st = pg_send(w->servers.pg, &request, NULL);
     }
     params_release(&p);
     return st == STATUS_OK;
@@ -167,7 +167,7 @@ void live_tick(struct worker *w, int64_t now_us)
 {
     struct sent *s = NULL;
     size_t max = now_us < w->live.alone_until_us ? 1 : BATCH_MAX;
-    if (w->live.is_in_flight || !pg_is_up(w->pg)) {
+    if (w->live.is_in_flight || !pg_is_up(w->servers.pg)) {
         return;
     }
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL && (s == NULL || s->count < max);

@@ -149,7 +149,7 @@ static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *fa
 static bool may_gather(const struct worker *w, const struct job_in_hand *job, enum finish_kind kind)
 {
     return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
-           w->stage == WORKER_RUNNING;
+           w->standing.stage == WORKER_RUNNING;
 }
 
 static void finish(struct worker *w, struct job_in_hand *job, const struct run_facts *facts,
@@ -202,7 +202,7 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     probe("W7");
     record(finish_kinds[v.kind].recorded_as, "inv", RECORD_I64("job", job->id),
            RECORD_I64("f", job->fence));
-    if (job_store_finish(w->store, finish, on_finished, wait, &err) != STATUS_OK) {
+    if (job_store_finish(w->servers.store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);
         give_up(w, job, &err);
         return;
@@ -231,7 +231,7 @@ void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
 
 int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job)
 {
-    return job->settings.grace_us > 0 ? job->settings.grace_us : w->config->lock.guard_us;
+    return job->settings.grace_us > 0 ? job->settings.grace_us : w->servers.config->lock.guard_us;
 }
 
 int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
@@ -305,7 +305,7 @@ static void take_length(struct worker *w, const struct job_in_hand *job)
         lengths_ran(&w->lengths, job->length, now_us - job->started_us, now_us);
     }
     if (lengths_is_short(job->length, now_us)) {
-        w->runs.mean_us = capacity_mean(w->runs.mean_us, now_us - job->started_us);
+        w->lengths.mean_us = capacity_mean(w->lengths.mean_us, now_us - job->started_us);
     }
 }
 
@@ -425,11 +425,11 @@ const struct slot_events run_slot_events = {.load_died = on_load_died,
  * before; then claims nothing ahead until many short runs have ended. */
 static void hand_back_waiting(struct worker *w, int64_t now)
 {
-    int64_t before_us = w->stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
+    int64_t before_us = w->standing.stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
     struct job_in_hand *job;
     while ((job = in_hand_take_waiting(&w->jobs, before_us)) != NULL) {
-        if (w->runs.mean_us < READY_WAIT_MAX_US) {
-            w->runs.mean_us = READY_WAIT_MAX_US;
+        if (w->lengths.mean_us < READY_WAIT_MAX_US) {
+            w->lengths.mean_us = READY_WAIT_MAX_US;
         }
         log_info("job_waited", LOG_I64("job", job->id), LOG_TEXT("kind", job->kind),
                  LOG_I64("waited_us", now - job->since_us));
@@ -441,14 +441,14 @@ static void hand_back_waiting(struct worker *w, int64_t now)
  * (ARCHITECTURE §4.9). */
 static void log_kept_results(struct worker *w, int64_t now)
 {
-    const struct err *trouble = job_store_trouble(w->store);
+    const struct err *trouble = job_store_trouble(w->servers.store);
     if (trouble == NULL) {
         int64_t complaints = complaint_end(&w->runs.kept_complaint);
         if (complaints > 0) {
             log_info("results_settled", LOG_I64("refusals", complaints));
         }
     } else if (complaint_due(&w->runs.kept_complaint, now)) {
-        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->store)),
+        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->servers.store)),
                   LOG_TEXT("err", trouble->msg), LOG_TEXT("action", "trying again"));
     }
 }

@@ -12,7 +12,6 @@ struct job_in_hand;
 struct worker;
 
 struct runs {
-    int64_t mean_us; /* of recent runs of short kinds; decides how much to claim ahead */
     struct complaint died_complaint; /* runners that died */
     struct complaint kept_complaint; /* results that PostgreSQL does not accept now */
 };

@@ -70,7 +70,7 @@ static bool send_rows(struct worker *w, const struct rows *rows)
 {
     struct params p = {.count = 0};
     struct pg_request request = {.step_count = 1, .done = on_saved, .ctx = w};
-    params_uuid(&p, w->registration.worker_id);
+    params_uuid(&p, w->standing.worker_id);
     params_text_array(&p, rows->queues, NULL, rows->count);
     params_text_array(&p, rows->kinds, NULL, rows->count);
     params_i64_array(&p, rows->for_us, rows->count);
@@ -79,7 +79,7 @@ static bool send_rows(struct worker *w, const struct rows *rows)
     params_text_array(&p, rows->buckets, NULL, rows->count);
     enum status st = params_step(&p, &SQL_WORKER_RUN_LENGTHS, &request.steps[0], NULL);
     if (st == STATUS_OK) {
-        st = pg_send(w->pg, &request, NULL);
+        st = pg_send(w->servers.pg, &request, NULL);
     }
     params_release(&p);
     return st == STATUS_OK;
@@ -111,8 +111,8 @@ static bool save_some(struct worker *w, int64_t now_us)
 void run_stats_save_tick(struct worker *w, int64_t now_us)
 {
     struct run_stats_save *s = &w->run_stats_save;
-    if (s->is_in_flight || now_us < s->next_us || !w->registration.is_registered ||
-        !pg_is_up(w->pg)) {
+    if (s->is_in_flight || now_us < s->next_us || !w->standing.is_registered ||
+        !pg_is_up(w->servers.pg)) {
         return;
     }
     if (!save_some(w, now_us)) {
@@ -123,6 +123,6 @@ void run_stats_save_tick(struct worker *w, int64_t now_us)
 void run_stats_save_last(struct worker *w)
 {
     int64_t now_us = clock_boot_us();
-    while (w->registration.is_registered && pg_is_up(w->pg) && save_some(w, now_us)) {
+    while (w->standing.is_registered && pg_is_up(w->servers.pg) && save_some(w, now_us)) {
     }
 }

@@ -12,7 +12,7 @@
 
 static void take_answer(struct worker *w, const struct worker_beat_reply *reply)
 {
-    w->beat.confirmed_us = w->beat.sent_us;
+    w->standing.beat_confirmed_us = w->beat.sent_us;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (in_hand_phase(job) == IN_HAND_RUNNING) {
             run_limit(w, job, w->beat.sent_us);
@@ -34,10 +34,10 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
     struct worker *w = ctx;
     bool is_confirmed = st == STATUS_OK && !reply->is_dead;
     w->beat.is_in_flight = false;
-    record("beat", st == STATUS_OK ? "ok" : "info",
-           RECORD_TEXT("worker", w->registration.worker_id),
+    record("beat", st == STATUS_OK ? "ok" : "info", RECORD_TEXT("worker", w->standing.worker_id),
            RECORD_I64("dead", st == STATUS_OK && reply->is_dead));
-    w->beat.has_lost_pop = w->beat.has_lost_pop || (w->beat.is_telling_lost_pop && !is_confirmed);
+    w->standing.has_lost_pop =
+        w->standing.has_lost_pop || (w->beat.is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
         if (complaint_due(&w->beat.complaint, clock_boot_us())) {
             log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "retrying"));
@@ -56,7 +56,7 @@ static size_t held_fences(const struct worker *w, int64_t now, int64_t *ret_fenc
 {
     size_t n = 0;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
-        bool is_old = job->fence > 0 && now - job->claimed_us >= w->config->lock.ttl_us;
+        bool is_old = job->fence > 0 && now - job->claimed_us >= w->servers.config->lock.ttl_us;
         if (is_old && n < HELD_FENCES_MAX) {
             ret_fences[n++] = job->fence;
         }
@@ -73,7 +73,7 @@ static void count_uncommitted(const struct worker *w, int64_t now, struct worker
             since_us = job->since_us;
         }
     }
-    const struct err *trouble = job_store_trouble(w->store);
+    const struct err *trouble = job_store_trouble(w->servers.store);
     ret->uncommitted = (int)w->jobs.count[IN_HAND_FINISHING];
     ret->uncommitted_us = now - since_us;
     ret->trouble = trouble != NULL ? trouble->msg : NULL;
@@ -83,14 +83,14 @@ void beat_now(struct worker *w)
 {
     int64_t fences[HELD_FENCES_MAX];
     const char *refused[WORKER_REFUSED_MAX];
-    if (w->beat.is_in_flight || !w->registration.is_registered || !pg_is_up(w->pg)) {
+    if (w->beat.is_in_flight || !w->standing.is_registered || !pg_is_up(w->servers.pg)) {
         return;
     }
     int64_t now = clock_boot_us();
-    struct worker_beat b = {.worker_id = w->registration.worker_id,
-                            .stale_us = w->config->worker.stale_us,
-                            .is_quiet = w->is_quiet || w->stage != WORKER_RUNNING,
-                            .lost_pop = w->beat.has_lost_pop,
+    struct worker_beat b = {.worker_id = w->standing.worker_id,
+                            .stale_us = w->servers.config->worker.stale_us,
+                            .is_quiet = w->standing.is_quiet || w->standing.stage != WORKER_RUNNING,
+                            .lost_pop = w->standing.has_lost_pop,
                             .running = (int)w->jobs.count[IN_HAND_RUNNING],
                             .held_fences = fences,
                             .held_count = held_fences(w, now, fences),
@@ -98,19 +98,19 @@ void beat_now(struct worker *w)
                             .kind_count = w->kinds.served.count,
                             .refused = refused,
                             .refused_count = kinds_refused_texts(w, refused),
-                            .lock_nodes = (int)w->config->lock.node_count,
-                            .lock_nodes_voting = (int)redlock_async_voting(w->lock),
+                            .lock_nodes = (int)w->servers.config->lock.node_count,
+                            .lock_nodes_voting = (int)redlock_async_voting(w->servers.lock),
                             .ready_oldest_us = spare_ready_oldest_us(w, now)};
     count_uncommitted(w, now, &b);
     b.spare_least = spare_take_least(w);
-    record("beat", "inv", RECORD_TEXT("worker", w->registration.worker_id));
-    if (worker_store_beat(w->pg, &b, on_beaten, w, NULL) != STATUS_OK) {
+    record("beat", "inv", RECORD_TEXT("worker", w->standing.worker_id));
+    if (worker_store_beat(w->servers.pg, &b, on_beaten, w, NULL) != STATUS_OK) {
         return; /* the timer tries again */
     }
     w->beat.is_in_flight = true;
     w->beat.sent_us = now;
-    w->beat.is_telling_lost_pop = w->beat.has_lost_pop;
-    w->beat.has_lost_pop = false;
+    w->beat.is_telling_lost_pop = w->standing.has_lost_pop;
+    w->standing.has_lost_pop = false;
 }
 
 static void on_beat_due(uv_timer_t *timer)
@@ -126,7 +126,7 @@ static void on_beat_due(uv_timer_t *timer)
 
 static void start_in(struct worker *w, int64_t wait_us)
 {
-    uint64_t period = (uint64_t)(w->config->worker.beat_us / US_PER_MS);
+    uint64_t period = (uint64_t)(w->servers.config->worker.beat_us / US_PER_MS);
     uint64_t wait_ms = wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0;
     timer_start(&w->beat.timer, on_beat_due, wait_ms, period < 1 ? 1 : period);
 }

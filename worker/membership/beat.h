@@ -17,8 +17,6 @@ struct beat {
     bool is_wanted;           /* send another one when the one in flight is answered */
     bool is_news;             /* the reply to the next one may bring news */
     int64_t sent_us;          /* when the last one was sent */
-    int64_t confirmed_us;     /* when the last confirmed one was sent; 0 = none */
-    bool has_lost_pop;        /* the next one reports it to the scheduler */
     bool is_telling_lost_pop; /* the one in flight reports it */
     struct complaint complaint;
 };

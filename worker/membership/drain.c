@@ -24,19 +24,19 @@ static void say_stopped(struct worker *w)
     w->drain.is_saying_goodbye = true;
     w->drain.give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may never come back */
     notify_stopping();
-    hints_popper_close(TAKE(w->popper)); /* no more hints; the scheduler rewinds for lost ones */
-    hints_forget_sleeper(w->hints, w->registration.worker_id);
+    hints_popper_close(
+        TAKE(w->servers.popper)); /* no more hints; the scheduler rewinds for lost ones */
+    hints_forget_sleeper(w->servers.hints, w->standing.worker_id);
     run_stats_save_last(w);
-    if (!w->registration.is_registered ||
-        worker_store_stopped(w->pg, w->registration.worker_id, on_row_stopped, w, NULL) !=
-            STATUS_OK) {
+    if (!w->standing.is_registered || worker_store_stopped(w->servers.pg, w->standing.worker_id,
+                                                           on_row_stopped, w, NULL) != STATUS_OK) {
         worker_close(w);
     }
 }
 
 void drain_check(struct worker *w)
 {
-    if (w->stage != WORKER_DRAINING) {
+    if (w->standing.stage != WORKER_DRAINING) {
         return;
     }
     bool is_empty = in_hand_total(&w->jobs) == 0 && taken_hints_is_idle(w) && sift_is_idle(w) &&
@@ -57,9 +57,10 @@ void drain_check(struct worker *w)
 void drain_begin(struct worker *w, int64_t within_us)
 {
     int64_t now = clock_boot_us();
-    int64_t guard =
-        w->config->lock.guard_us < within_us / 2 ? w->config->lock.guard_us : within_us / 2;
-    w->stage = WORKER_DRAINING;
+    int64_t guard = w->servers.config->lock.guard_us < within_us / 2
+                        ? w->servers.config->lock.guard_us
+                        : within_us / 2;
+    w->standing.stage = WORKER_DRAINING;
     w->drain.stop_at_us = now + within_us - guard;
     w->drain.kill_at_us = now + within_us;
     w->drain.give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);

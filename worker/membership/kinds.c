@@ -17,8 +17,8 @@
 /* What each runner announced, and what follows from it. A worker serves the kinds that all runners
  * have which may be given jobs, so that any of them can take any job. */
 struct kinds_book {
-    struct kind_set of_slot[WORKER_SLOTS_MAX];
-    int64_t order[WORKER_SLOTS_MAX]; /* of the hellos: the newest one decides about versions */
+    struct kind_set of_slot[SLOTS_MAX];
+    int64_t order[SLOTS_MAX]; /* of the hellos: the newest one decides about versions */
     int64_t hellos;
     json_t *told;         /* the refusals of the last hello; each is logged once */
     struct kind_set next; /* to be served once it is registered in PostgreSQL */
@@ -49,7 +49,7 @@ enum status kinds_open(struct worker *w, struct err *err)
 void kinds_close(struct worker *w)
 {
     struct kinds_book *b = w->kinds.book;
-    for (size_t i = 0; b != NULL && i < WORKER_SLOTS_MAX; i++) {
+    for (size_t i = 0; b != NULL && i < SLOTS_MAX; i++) {
         kind_set_release(&b->of_slot[i]);
     }
     if (b != NULL) {
@@ -124,7 +124,7 @@ static void plan_retry(struct worker *w, bool is_news)
     if (b->missing.count == 0 && json_array_size(b->told) == 0) {
         b->again_at_us = 0;
     } else if (is_news || b->again_at_us == 0) {
-        b->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * w->config->time_scale);
+        b->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * w->servers.config->time_scale);
         b->again_at_us = clock_boot_us() + b->again_wait_us;
     }
 }
@@ -200,7 +200,7 @@ static void leave_out_paused(struct worker *w)
 static void serve_able(struct worker *w)
 {
     leave_out_paused(w);
-    if (w->registration.is_registered) {
+    if (w->standing.is_registered) {
         w->due.listen = true;
         beat_now(w);
         w->due.room = true;
@@ -356,8 +356,8 @@ static void on_announced(void *ctx, enum status st, const struct err *err)
 void kinds_announce(struct worker *w)
 {
     struct kinds_book *b = w->kinds.book;
-    if (b->next_number == 0 || b->is_announcing || !w->registration.is_registered ||
-        !pg_is_up(w->pg)) {
+    if (b->next_number == 0 || b->is_announcing || !w->standing.is_registered ||
+        !pg_is_up(w->servers.pg)) {
         return;
     }
     struct announcement *a = malloc(sizeof *a);
@@ -373,7 +373,7 @@ void kinds_announce(struct worker *w)
 
 static bool fits_hints(const struct worker *w, const struct kind_set *set)
 {
-    return w->config->worker.queue_count * (set->count + 1) <= HINTS_SETS_MAX;
+    return w->servers.config->worker.queue_count * (set->count + 1) <= HINTS_SETS_MAX;
 }
 
 /* Returns the sets of all runners that may be given jobs, with the newest runner's first. */
@@ -383,8 +383,8 @@ static size_t current_sets(const struct worker *w, const struct kind_set **ret_s
     size_t n = 0;
     size_t newest = 0;
     int64_t newest_order = 0;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (b->order[i] == 0 || !slot_is_current(w->slots[i])) {
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (b->order[i] == 0 || !slot_is_current(w->slots.list[i])) {
             continue;
         }
         if (b->order[i] > newest_order) {
@@ -404,7 +404,7 @@ static size_t current_sets(const struct worker *w, const struct kind_set **ret_s
 static enum status look_again(struct worker *w, struct err *err)
 {
     struct kinds_book *b = w->kinds.book;
-    const struct kind_set *sets[WORKER_SLOTS_MAX];
+    const struct kind_set *sets[SLOTS_MAX];
     size_t count = current_sets(w, sets);
     struct kind_set common = {.count = 0};
     if (count == 0) {
@@ -435,10 +435,10 @@ static enum status look_again(struct worker *w, struct err *err)
 static void replace_older(struct worker *w, size_t newest)
 {
     const struct kinds_book *b = w->kinds.book;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (i != newest && slot_is_current(w->slots[i]) &&
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (i != newest && slot_is_current(w->slots.list[i]) &&
             !kind_set_covers(&b->of_slot[i], &b->of_slot[newest])) {
-            slot_replace(w->slots[i]);
+            slot_replace(w->slots.list[i]);
         }
     }
 }
@@ -452,7 +452,7 @@ static enum status begin(struct worker *w, const struct kind_set *of_runner, str
     }
     leave_out_paused(w);
     if (w->kinds.served.count == 0) {
-        log_warn("no_kinds", LOG_TEXT("plugins", w->config->worker.plugin_dir),
+        log_warn("no_kinds", LOG_TEXT("plugins", w->servers.config->worker.plugin_dir),
                  LOG_TEXT("action", "nothing will be claimed"));
     }
     if (!fits_hints(w, &w->kinds.book->able)) {
@@ -463,15 +463,6 @@ static enum status begin(struct worker *w, const struct kind_set *of_runner, str
     return STATUS_OK;
 }
 
-static size_t index_of(const struct worker *w, const struct slot *slot)
-{
-    size_t i = 0;
-    while (i < w->slot_count && w->slots[i] != slot) {
-        i++;
-    }
-    return i;
-}
-
 static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, struct err *err)
 {
     struct kinds_book *b = w->kinds.book;
@@ -480,7 +471,7 @@ static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, s
     if (st != STATUS_OK) {
         return st;
     }
-    if (slot_hellos(w->slots[i]) > 1 && !kind_set_covers(&b->of_slot[i], &said)) {
+    if (slot_hellos(w->slots.list[i]) > 1 && !kind_set_covers(&b->of_slot[i], &said)) {
         kind_set_release(&said);
         return err_fail(err, STATUS_INVALID, "a later hello of a runner has more kinds");
     }
@@ -498,8 +489,8 @@ static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, s
 void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len)
 {
     struct err err = {0};
-    size_t i = index_of(w, slot);
-    if (i == w->slot_count || !slot_is_current(slot)) {
+    size_t i = slots_index(&w->slots, slot);
+    if (i == w->slots.count || !slot_is_current(slot)) {
         return; /* its replacement will send one */
     }
     json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
@@ -546,8 +537,8 @@ void kinds_refresh(struct worker *w)
     b->suspect_deaths = 0;
     json_decref(b->told);
     b->told = NULL;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        slot_replace(w->slots[i]);
+    for (size_t i = 0; i < w->slots.count; i++) {
+        slot_replace(w->slots.list[i]);
     }
 }
 
@@ -556,14 +547,14 @@ static struct slot *poorest(const struct worker *w)
 {
     const struct kinds_book *b = w->kinds.book;
     struct slot *any = NULL;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (b->order[i] == 0 || !slot_is_current(w->slots[i])) {
+    for (size_t i = 0; i < w->slots.count; i++) {
+        if (b->order[i] == 0 || !slot_is_current(w->slots.list[i])) {
             continue;
         }
         if (!kind_set_covers(&b->of_slot[i], &b->missing)) {
-            return w->slots[i];
+            return w->slots.list[i];
         }
-        any = w->slots[i];
+        any = w->slots.list[i];
     }
     return any;
 }
@@ -573,10 +564,10 @@ static struct slot *poorest(const struct worker *w)
 void kinds_tick(struct worker *w, int64_t now_us)
 {
     struct kinds_book *b = w->kinds.book;
-    if (b->again_at_us == 0 || now_us < b->again_at_us || w->stage != WORKER_RUNNING) {
+    if (b->again_at_us == 0 || now_us < b->again_at_us || w->standing.stage != WORKER_RUNNING) {
         return;
     }
-    int64_t max_us = (int64_t)((double)AGAIN_MAX_US * w->config->time_scale);
+    int64_t max_us = (int64_t)((double)AGAIN_MAX_US * w->servers.config->time_scale);
     b->again_wait_us = b->again_wait_us * 2 < max_us ? b->again_wait_us * 2 : max_us;
     b->again_at_us = now_us + b->again_wait_us;
     struct slot *slot = poorest(w);

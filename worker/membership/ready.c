@@ -22,28 +22,28 @@ static void add_name(char *names, size_t size, const char *name)
 
 static void say_ready(struct worker *w)
 {
-    const struct config *c = w->config;
+    const struct config *c = w->servers.config;
     char queues[CONFIG_QUEUES_MAX * sizeof c->worker.queues[0]] = "";
     char kinds[1024] = "";
     struct ready_servers servers;
-    ready_describe(c, w->lock, pg_server_version(w->pg), &servers);
+    ready_describe(c, w->servers.lock, pg_server_version(w->servers.pg), &servers);
     for (size_t i = 0; i < c->worker.queue_count; i++) {
         add_name(queues, sizeof queues, c->worker.queues[i]);
     }
     for (size_t i = 0; i < w->kinds.served.count; i++) {
         add_name(kinds, sizeof kinds, w->kinds.served.names[i]);
     }
-    log_info("ready", LOG_TEXT("worker", w->registration.worker_id),
-             LOG_I64("slots", w->slot_count), LOG_TEXT("postgres", servers.postgres),
-             LOG_TEXT("redis", servers.redis), LOG_TEXT("redis_versions", servers.redis_versions),
+    log_info("ready", LOG_TEXT("worker", w->standing.worker_id), LOG_I64("slots", w->slots.count),
+             LOG_TEXT("postgres", servers.postgres), LOG_TEXT("redis", servers.redis),
+             LOG_TEXT("redis_versions", servers.redis_versions),
              LOG_TEXT("http", telemetry_address(w->telemetry)), LOG_TEXT("queues", queues),
              LOG_I64("kind_count", w->kinds.served.count), LOG_TEXT("kinds", kinds));
 }
 
 void ready_check(struct worker *w)
 {
-    bool is_due = w->ready.awaited_since_us > 0 && w->stage == WORKER_RUNNING;
-    if (!is_due || !ready_is_time(w->config, w->lock, w->ready.awaited_since_us)) {
+    bool is_due = w->ready.awaited_since_us > 0 && w->standing.stage == WORKER_RUNNING;
+    if (!is_due || !ready_is_time(w->servers.config, w->servers.lock, w->ready.awaited_since_us)) {
         return;
     }
     w->ready.awaited_since_us = 0;
@@ -76,7 +76,7 @@ static int64_t oldest_since_us(const struct worker *w, enum in_hand_phase phase,
 
 static int64_t claim_bound_us(const struct worker *w)
 {
-    return CLAIM_TIMEOUTS * w->config->postgres.timeout_us;
+    return CLAIM_TIMEOUTS * w->servers.config->postgres.timeout_us;
 }
 
 void ready_setback(struct worker *w, int64_t now_us)
@@ -98,7 +98,7 @@ static void check_claiming(const struct worker *w, struct health *ret)
     int64_t claiming_us = now_us - oldest_since_us(w, IN_HAND_CLAIMING, now_us);
     bool is_failing = w->ready.setbacks_since_us > 0 && now_us - w->ready.setback_us <= bound_us;
     int64_t failing_us = is_failing ? now_us - w->ready.setbacks_since_us : 0;
-    if (locking_us > w->config->lock.ttl_us) {
+    if (locking_us > w->servers.config->lock.ttl_us) {
         health_add(ret, "claiming", false, "a lock round has hung for %lld ms", ms(locking_us));
     } else if (claiming_us > bound_us) {
         health_add(ret, "claiming", false, "a claim has hung for %lld ms", ms(claiming_us));
@@ -113,7 +113,7 @@ static void check_claiming(const struct worker *w, struct health *ret)
  * everywhere must not take out all hosts. */
 static void check_kinds(const struct worker *w, struct health *ret)
 {
-    const char *dir = w->config->worker.plugin_dir;
+    const char *dir = w->servers.config->worker.plugin_dir;
     size_t refused = kinds_refused(w);
     if (w->kinds.generation == 0) {
         health_add(ret, "kinds", false, "no runner has loaded the plugins yet");
@@ -128,12 +128,12 @@ static void check_kinds(const struct worker *w, struct health *ret)
 void ready_fill(void *worker, struct health *ret)
 {
     const struct worker *w = worker;
-    bool is_ending = w->stage == WORKER_DRAINING || w->stage == WORKER_CLOSING;
-    health_add(ret, "started", w->registration.is_registered, "%s",
-               w->stage == WORKER_STARTING ? "starting" : "not registered");
+    bool is_ending = w->standing.stage == WORKER_DRAINING || w->standing.stage == WORKER_CLOSING;
+    health_add(ret, "started", w->standing.is_registered, "%s",
+               w->standing.stage == WORKER_STARTING ? "starting" : "not registered");
     health_add(ret, "draining", !is_ending, "stopping: it takes no more jobs");
-    health_add(ret, "postgres", pg_is_up(w->pg), "not connected");
-    daemon_check_quorum(w->config, w->lock, ret);
+    health_add(ret, "postgres", pg_is_up(w->servers.pg), "not connected");
+    daemon_check_quorum(w->servers.config, w->servers.lock, ret);
     check_kinds(w, ret);
     check_claiming(w, ret);
 }

@@ -60,13 +60,13 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
         try_later(w, "register", err);
         return;
     }
-    r->is_registered = true;
-    record("start", "ok", RECORD_TEXT("worker", r->worker_id),
-           RECORD_TEXT("state_dir", w->config->worker.state_dir));
+    w->standing.is_registered = true;
+    record("start", "ok", RECORD_TEXT("worker", w->standing.worker_id),
+           RECORD_TEXT("state_dir", w->servers.config->worker.state_dir));
     log_recovered("register_recovered", &r->complaint);
-    state_dir_write(w->config->worker.state_dir, r->worker_id);
-    w->beat.confirmed_us = r->sent_us;
-    job_store_set_worker(w->store, r->worker_id);
+    state_dir_write(w->servers.config->worker.state_dir, w->standing.worker_id);
+    w->standing.beat_confirmed_us = r->sent_us;
+    job_store_set_worker(w->servers.store, w->standing.worker_id);
     worker_on_registered(w);
     beat_start(w);
 }
@@ -76,25 +76,25 @@ static enum status send_registration(struct worker *w, const struct kind_set *ki
 {
     const char *queues[CONFIG_QUEUES_MAX];
     char host[CONFIG_TEXT_MAX];
-    daemon_host(w->config, host, sizeof host);
-    for (size_t i = 0; i < w->config->worker.queue_count; i++) {
-        queues[i] = w->config->worker.queues[i];
+    daemon_host(w->servers.config, host, sizeof host);
+    for (size_t i = 0; i < w->servers.config->worker.queue_count; i++) {
+        queues[i] = w->servers.config->worker.queues[i];
     }
-    struct worker_registration r = {.worker_id = w->registration.worker_id,
+    struct worker_registration r = {.worker_id = w->standing.worker_id,
                                     .host = host,
                                     .pid = (int)getpid(),
                                     .version = CLAIMD_BUILD,
-                                    .state_dir = w->config->worker.state_dir,
-                                    .token_prefix = redlock_async_prefix(w->lock),
+                                    .state_dir = w->servers.config->worker.state_dir,
+                                    .token_prefix = redlock_async_prefix(w->servers.lock),
                                     .queues = queues,
-                                    .queue_count = w->config->worker.queue_count,
-                                    .slots = (int)w->slot_count,
+                                    .queue_count = w->servers.config->worker.queue_count,
+                                    .slots = (int)w->slots.count,
                                     .kinds = kinds->list,
                                     .kind_count = kinds->count,
-                                    .commands = w->config->worker.commands,
-                                    .stale_us = w->config->worker.stale_us,
+                                    .commands = w->servers.config->worker.commands,
+                                    .stale_us = w->servers.config->worker.stale_us,
                                     .lock_nodes = w->registration.fingerprint};
-    return worker_store_register(w->pg, &r, done, ctx, err);
+    return worker_store_register(w->servers.pg, &r, done, ctx, err);
 }
 
 /* Sends the same statements as the registration; the row that exists is kept. */
@@ -108,7 +108,7 @@ static void do_register(struct worker *w)
 {
     struct registration *r = &w->registration;
     struct err err = {0};
-    if (rand_uuid(r->worker_id, &err) != STATUS_OK) {
+    if (rand_uuid(w->standing.worker_id, &err) != STATUS_OK) {
         try_later(w, "draw a worker id", &err);
         return;
     }
@@ -137,7 +137,7 @@ static void on_back(void *ctx, const struct handed_back *job)
 
 static void forget_predecessor(struct worker *w)
 {
-    hints_forget_sleeper(w->hints, w->registration.predecessor_id);
+    hints_forget_sleeper(w->servers.hints, w->registration.predecessor_id);
     w->registration.predecessor_id[0] = '\0';
     do_register(w);
 }
@@ -163,12 +163,12 @@ static void on_freed(void *ctx)
 {
     struct worker *w = ctx;
     struct err err = {0};
-    if (w->stage == WORKER_CLOSING) {
+    if (w->standing.stage == WORKER_CLOSING) {
         return; /* called as the lock ends: everything that is needed here is closed by now */
     }
     record("reap", "inv", RECORD_TEXT("worker", w->registration.predecessor_id));
-    enum status st = worker_store_hand_back_all(w->pg, w->registration.predecessor_id, on_back,
-                                                on_handed_back, w, &err);
+    enum status st = worker_store_hand_back_all(w->servers.pg, w->registration.predecessor_id,
+                                                on_back, on_handed_back, w, &err);
     if (st != STATUS_OK) {
         try_later(w, "hand back a predecessor's jobs", &err);
     }
@@ -182,11 +182,11 @@ static enum status free_leases(struct worker *w, const char *prefix, const int64
     struct redlock_async_key keys[REDLOCK_KEYS_MAX];
     size_t n = count < REDLOCK_KEYS_MAX ? count : REDLOCK_KEYS_MAX;
     for (size_t i = 0; i < n; i++) {
-        size_t len = job_lock_key(texts[i], w->config->redis.prefix, ids[i]);
+        size_t len = job_lock_key(texts[i], w->servers.config->redis.prefix, ids[i]);
         keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len};
     }
     struct redlock_error e = {0};
-    if (redlock_async_free_prefix(w->lock, prefix, keys, n, on_freed, w, &e) != 0) {
+    if (redlock_async_free_prefix(w->servers.lock, prefix, keys, n, on_freed, w, &e) != 0) {
         return err_fail(err, STATUS_INVALID, "%s", e.message);
     }
     return STATUS_OK;
@@ -247,16 +247,16 @@ static void on_joined(void *ctx, enum status st, int64_t ttl_max_us, const struc
 static enum status join(struct worker *w, struct err *err)
 {
     struct registration *r = &w->registration;
-    const struct config *c = w->config;
+    const struct config *c = w->servers.config;
     enum status st =
         redis_endpoint_sorted_list(c->lock.nodes[0], sizeof c->lock.nodes[0], c->lock.node_count,
                                    r->fingerprint, sizeof r->fingerprint, err);
     if (st != STATUS_OK) {
         return st;
     }
-    r->join = (struct cluster_join){.pg = w->pg,
+    r->join = (struct cluster_join){.pg = w->servers.pg,
                                     .fingerprint = r->fingerprint,
-                                    .ttl_us = w->config->lock.ttl_us,
+                                    .ttl_us = w->servers.config->lock.ttl_us,
                                     .done = on_joined,
                                     .ctx = w};
     return cluster_store_join(&r->join, err);
@@ -283,15 +283,15 @@ static enum status begin_step(struct worker *w, const char **ret_step, struct er
 {
     if (!w->registration.is_schema_checked) {
         *ret_step = "check the schema";
-        return migrate_check(w->pg, on_schema_checked, w, err);
+        return migrate_check(w->servers.pg, on_schema_checked, w, err);
     }
-    if (w->lock == NULL) {
+    if (w->servers.lock == NULL) {
         *ret_step = "join the cluster";
         return join(w, err);
     }
     *ret_step = "end a predecessor";
-    return worker_store_end_predecessor(w->pg, w->registration.predecessor_id, on_predecessor, w,
-                                        err);
+    return worker_store_end_predecessor(w->servers.pg, w->registration.predecessor_id,
+                                        on_predecessor, w, err);
 }
 
 void registration_begin(struct worker *w)
@@ -299,18 +299,19 @@ void registration_begin(struct worker *w)
     struct registration *r = &w->registration;
     const char *step = "";
     struct err err = {0};
-    bool is_time =
-        w->kinds.served.block != NULL && pg_is_up(w->pg) && !r->is_registered && !r->is_in_flight;
-    if (!is_time || w->stage == WORKER_CLOSING) {
+    bool is_time = w->kinds.served.block != NULL && pg_is_up(w->servers.pg) &&
+                   !w->standing.is_registered && !r->is_in_flight;
+    if (!is_time || w->standing.stage == WORKER_CLOSING) {
         return;
     }
-    if (w->lock != NULL && r->predecessor_id[0] == '\0') {
+    if (w->servers.lock != NULL && r->predecessor_id[0] == '\0') {
         do_register(w);
         return;
     }
     /* A predecessor's leases can be freed only on nodes that can be reached; otherwise its jobs
      * wait for the leases to end. */
-    if (w->lock != NULL && !ready_is_time(w->config, w->lock, r->lock_since_us)) {
+    if (w->servers.lock != NULL &&
+        !ready_is_time(w->servers.config, w->servers.lock, r->lock_since_us)) {
         timer_start(&r->timer, on_retry, NODES_CHECK_MS, 0);
         return;
     }
@@ -325,15 +326,15 @@ void registration_begin(struct worker *w)
  * id (ARCHITECTURE §6). */
 void registration_again(struct worker *w)
 {
-    log_warn("worker_marked_dead", LOG_TEXT("worker", w->registration.worker_id),
+    log_warn("worker_marked_dead", LOG_TEXT("worker", w->standing.worker_id),
              LOG_TEXT("action", "starting over under a new id"));
-    int64_t frozen = w->beat.confirmed_us > 0 ? w->beat.confirmed_us : 1;
+    int64_t frozen = w->standing.beat_confirmed_us > 0 ? w->standing.beat_confirmed_us : 1;
     for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
         if (job->state != HAND_LOCKING && job->beat_frozen_us == 0) {
             job->beat_frozen_us = frozen;
         }
     }
-    w->registration.is_registered = false;
+    w->standing.is_registered = false;
     w->is_asked_quiet = false; /* nothing was asked of the new row yet; is_quiet does not change */
     beat_stop(w);
     do_register(w);

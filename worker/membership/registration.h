@@ -23,9 +23,7 @@ struct registration {
     char fingerprint[CLUSTER_FINGERPRINT_MAX];
     int64_t lock_since_us;               /* when the lock nodes were first contacted */
     char predecessor_id[WORKER_ID_SIZE]; /* in the same state directory; "" = none, or dealt with */
-    char worker_id[WORKER_ID_SIZE];      /* random; a new one for each row */
     int64_t sent_us;                     /* when the row was sent; counts as the first heartbeat */
-    bool is_registered;
     struct complaint complaint;
 };
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
-#include "worker/worker.h"
+#include "worker/slots/slots.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,28 +11,27 @@
 
 #define LOOK_US (1 * US_PER_S)
 
-enum status orphans_open(struct worker *w, struct err *err)
+enum status orphans_open(struct err *err)
 {
-    (void)w;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         return err_fail_sys(err, STATUS_INTERNAL, errno, "PR_SET_CHILD_SUBREAPER");
     }
     return STATUS_OK;
 }
 
-static bool is_runner(const struct worker *w, pid_t pid)
+static bool is_runner(const struct slots *s, pid_t pid)
 {
-    for (size_t i = 0; i < w->slot_count; i++) {
-        if (slot_pid(w->slots[i]) == pid) {
+    for (size_t i = 0; i < s->count; i++) {
+        if (slot_pid(s->list[i]) == pid) {
             return true;
         }
     }
     return false;
 }
 
-static bool end_orphan(void *worker, pid_t child)
+static bool end_orphan(void *slots, pid_t child)
 {
-    if (is_runner(worker, child)) {
+    if (is_runner(slots, child)) {
         return false;
     }
     (void)kill(child, SIGKILL);
@@ -40,10 +39,10 @@ static bool end_orphan(void *worker, pid_t child)
     return true;
 }
 
-void orphans_tick(struct worker *w, int64_t now_us)
+void orphans_tick(struct slots *s, int64_t now_us)
 {
-    if (now_us >= w->orphans_at_us) {
-        w->orphans_at_us = now_us + LOOK_US;
-        (void)proc_each_child(end_orphan, w);
+    if (now_us >= s->orphans_at_us) {
+        s->orphans_at_us = now_us + LOOK_US;
+        (void)proc_each_child(end_orphan, s);
     }
 }

@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct worker;
+struct slots;
 
-enum status orphans_open(struct worker *w, struct err *err) MUST_USE;
+enum status orphans_open(struct err *err) MUST_USE;
 
 /* Kills and reaps children that are not runners, about once a second. Their own children follow in
  * the next round. */
-void orphans_tick(struct worker *w, int64_t now_us);
+void orphans_tick(struct slots *s, int64_t now_us);
 
 #endif
