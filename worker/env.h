@@ -33,6 +33,7 @@ enum worker_stage {
 /* Where the worker stands. */
 struct standing {
     enum worker_stage stage;
+    bool is_asked_quiet;            /* an operator asked this registration to take no new jobs */
     bool is_quiet;                  /* takes no new jobs, because of SIGUSR1 or an operator */
     char worker_id[WORKER_ID_SIZE]; /* random; a new one for each row */
     bool is_registered;             /* it has a row under that id */
@@ -43,12 +44,15 @@ struct standing {
 /* What a part marks instead of calling another part: the root does it, once per turn of the loop
  * (turn.h). */
 struct due {
-    bool limits;   /* runs have ended that held places of their queues */
-    bool listen;   /* the stage, the kinds, the paused queues or a weight have changed */
-    bool ready;    /* jobs may have become ready for a runner */
-    bool dispatch; /* runners may have become free */
-    bool room;     /* there may be room for more ids */
-    bool end;      /* something has ended: a draining worker may have nothing left */
+    bool registered;     /* the worker has a new row */
+    bool beat;           /* the reply to the next heartbeat is wanted now */
+    bool limits_of_runs; /* a heartbeat was confirmed: runs may last longer */
+    bool limits;         /* runs have ended that held places of their queues */
+    bool listen;         /* the stage, the kinds, the paused queues or a weight have changed */
+    bool ready;          /* jobs may have become ready for a runner */
+    bool dispatch;       /* runners may have become free */
+    bool room;           /* there may be room for more ids */
+    bool end;            /* something has ended: a draining worker may have nothing left */
 };
 
 #endif

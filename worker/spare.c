@@ -7,22 +7,22 @@
 /* A truncated list would look like a shorter one, so `inv` begins it and `info` ends it. */
 static void record_served(const struct worker *w)
 {
-    record("serves", "inv", RECORD_I64("generation", w->kinds.generation));
+    record("serves", "inv", RECORD_I64("generation", w->membership.kinds.generation));
     for (size_t i = 0; i < w->servers.config->worker.queue_count; i++) {
         record("serves", "ok", RECORD_TEXT("queue", w->servers.config->worker.queues[i]));
     }
-    for (size_t i = 0; i < w->kinds.served.count; i++) {
-        record("serves", "ok", RECORD_TEXT("kind", w->kinds.served.names[i]));
+    for (size_t i = 0; i < w->membership.kinds.served.count; i++) {
+        record("serves", "ok", RECORD_TEXT("kind", w->membership.kinds.served.names[i]));
     }
-    record("serves", "info", RECORD_I64("generation", w->kinds.generation));
+    record("serves", "info", RECORD_I64("generation", w->membership.kinds.generation));
 }
 
 void spare_look(struct worker *w)
 {
     struct spare *s = &w->spare;
     size_t slots = fetch_spare(w);
-    if (recorder_is_on() && s->recorded_generation != w->kinds.generation) {
-        s->recorded_generation = w->kinds.generation;
+    if (recorder_is_on() && s->recorded_generation != w->membership.kinds.generation) {
+        s->recorded_generation = w->membership.kinds.generation;
         record_served(w);
     }
     if (slots != s->slots) {
@@ -37,13 +37,4 @@ int spare_take_least(struct worker *w)
     int least = (int)w->spare.least;
     w->spare.least = w->spare.slots;
     return least;
-}
-
-int64_t spare_ready_oldest_us(const struct worker *w, int64_t now_us)
-{
-    int64_t oldest_us = now_us;
-    for (const struct job_in_hand *job = w->jobs.ready; job != NULL; job = job->next) {
-        oldest_us = job->claimed_us < oldest_us ? job->claimed_us : oldest_us;
-    }
-    return now_us - oldest_us;
 }

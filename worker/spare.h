@@ -22,7 +22,4 @@ void spare_look(struct worker *w); /* call in each turn, before the loop polls *
 /* Returns the lowest number since the previous heartbeat; call for each heartbeat. */
 int spare_take_least(struct worker *w);
 
-/* Returns how long the oldest claimed job has waited for a runner; 0 = none waits. */
-int64_t spare_ready_oldest_us(const struct worker *w, int64_t now_us);
-
 #endif

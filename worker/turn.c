@@ -11,6 +11,12 @@ static void act(struct worker *w)
     }
     const struct due due = w->due;
     w->due = (struct due){.listen = false};
+    if (due.registered) {
+        worker_on_registered(w);
+    }
+    if (due.limits_of_runs) {
+        run_limit_all(w, w->standing.beat_confirmed_us);
+    }
     if (due.limits) {
         limits_update(w);
     }
@@ -23,6 +29,9 @@ static void act(struct worker *w)
     if (due.ready || due.dispatch) {
         dispatch_jobs(w);
     }
+    if (due.beat) {
+        beat_request(&w->membership);
+    }
     if (due.room) {
         fetch_poke(w);
     }
@@ -33,7 +42,8 @@ static void act(struct worker *w)
 
 static bool is_any_due(const struct due *due)
 {
-    return due->limits || due->listen || due->ready || due->dispatch || due->room || due->end;
+    return due->registered || due->beat || due->limits_of_runs || due->limits || due->listen ||
+           due->ready || due->dispatch || due->room || due->end;
 }
 
 static void on_after_poll(uv_check_t *check)

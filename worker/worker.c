@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/process.h"
+#include "worker/wiring.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static void on_pg_up(void *ctx)
     log_recovered("postgres_up", &w->pg_complaint);
     job_store_on_up(w->servers.store);
     cancel_session_up(w);
-    registration_begin(w);
+    registration_begin(&w->membership);
     w->due.room = true;
 }
 
@@ -70,7 +71,8 @@ static void on_lost_pop(void *ctx)
 
 static void on_news(void *ctx)
 {
-    beat_soon(ctx);
+    struct worker *w = ctx;
+    beat_soon(&w->membership);
 }
 
 /* ---- closing ---- */
@@ -90,9 +92,8 @@ static void on_close_due(uv_timer_t *timer)
     dispatch_close(w);
     taken_hints_close(w);
     deadlines_stop(w);
-    beat_close(w);
+    membership_close(&w->membership);
     turn_close(w);
-    registration_close(w);
     slots_close(&w->slots);
     if (w->servers.lock != NULL) {
         redlock_async_close(TAKE(w->servers.lock), NULL, NULL);
@@ -143,8 +144,8 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
 void worker_take_asked(struct worker *w, const char *asked)
 {
     bool is_asked_quiet = strcmp(asked, "quiet") == 0;
-    bool was_asked_quiet = w->is_asked_quiet;
-    w->is_asked_quiet = is_asked_quiet;
+    bool was_asked_quiet = w->standing.is_asked_quiet;
+    w->standing.is_asked_quiet = is_asked_quiet;
     if (is_asked_quiet && !w->standing.is_quiet) {
         be_quiet(w);
     } else if (was_asked_quiet && asked[0] == '\0') {
@@ -174,7 +175,7 @@ static void on_reload_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
     if (w->standing.stage == WORKER_RUNNING) {
-        kinds_refresh(w); /* even if the configuration is refused */
+        kinds_refresh(&w->membership); /* even if the configuration is refused */
     }
     const struct config *next = daemon_reload(
         w->servers.config, w->standing.stage == WORKER_RUNNING && w->ready.awaited_since_us == 0);
@@ -357,8 +358,8 @@ static enum status open_slots(struct worker *w, struct err *err)
                                    .plugin_owners = w->plugin_owners,
                                    .handlers = w->servers.config->worker.handlers,
                                    .commands = w->servers.config->worker.commands,
-                                   .without = kinds_without(w),
-                                   .doubtful = kinds_doubtful(w),
+                                   .without = kinds_without(&w->membership),
+                                   .doubtful = kinds_doubtful(&w->membership),
                                    .jobs_max = w->servers.config->worker.runner_jobs_max,
                                    .age_us = w->servers.config->worker.runner_age_us,
                                    .events = &run_slot_events,
@@ -397,35 +398,30 @@ static void prune_left(const struct worker *w)
     }
 }
 
-enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
-                              struct err *err)
-{
-    timer->data = w;
-    int failed = uv_timer_init(w->servers.loop, timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "%s timer: %s", part, uv_strerror(failed));
-    }
-    return STATUS_OK;
-}
-
 static enum status open_timers(struct worker *w, struct err *err)
 {
-    enum status st = worker_open_timer(w, &w->reload_timer, "reload", err);
+    enum status st = timer_open(w->servers.loop, &w->reload_timer, w, "reload", err);
     if (st != STATUS_OK) {
         return st;
     }
-    return worker_open_timer(w, &w->close_timer, "close", err);
+    return timer_open(w->servers.loop, &w->close_timer, w, "close", err);
 }
 
 static enum status open_state_dir(struct worker *w, struct err *err)
 {
     enum status st = state_dir_open(w->servers.config->worker.state_dir, &w->state_lock_fd,
-                                    w->registration.predecessor_id, err);
+                                    w->membership.registration.predecessor_id, err);
     if (st != STATUS_OK) {
         return st;
     }
     prune_left(w);
     return STATUS_OK;
+}
+
+static enum status open_membership(struct worker *w, struct err *err)
+{
+    const struct membership_env env = wiring_membership(w);
+    return membership_open(&w->membership, &env, err);
 }
 
 static enum status open_orphans(struct worker *w, struct err *err)
@@ -445,10 +441,10 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        open_orphans,     find_runner,      find_plugin_owners, open_state_dir,    kinds_open,
-        open_telemetry,   start_signals,    open_hints,         limits_open,       dispatch_open,
-        taken_hints_open, hint_return_open, open_timers,        registration_open, beat_open,
-        deadlines_start,  open_store,       turn_open,          open_slots};
+        open_orphans,     find_runner,      find_plugin_owners, open_membership, open_state_dir,
+        open_telemetry,   start_signals,    open_hints,         limits_open,     dispatch_open,
+        taken_hints_open, hint_return_open, open_timers,        deadlines_start, open_store,
+        turn_open,        open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {
@@ -501,7 +497,7 @@ int worker_main(const struct config *config)
     enum status st = open_all(w, &err);
     if (st != STATUS_OK) {
         log_error("start_failed", LOG_TEXT("err", err.msg));
-        kinds_close(w);
+        membership_release(&w->membership);
         free(w); /* the loop's handles end with the process */
         return daemon_start_exit(st);
     }
@@ -511,7 +507,7 @@ int worker_main(const struct config *config)
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);
     close_slot(&w->state_lock_fd);
-    kinds_close(w);
+    membership_release(&w->membership);
     lengths_release(&w->lengths);
     free(w);
     return exit_code;

@@ -27,6 +27,7 @@
 #include "redlock/redlock_async.h"
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
+#include "worker/drain.h"
 #include "worker/env.h"
 #include "worker/intake/fetch.h"
 #include "worker/intake/hint_return.h"
@@ -42,12 +43,9 @@
 #include "worker/jobs/live.h"
 #include "worker/jobs/run.h"
 #include "worker/jobs/run_stats_save.h"
-#include "worker/membership/beat.h"
-#include "worker/membership/drain.h"
-#include "worker/membership/kinds.h"
-#include "worker/membership/ready.h"
-#include "worker/membership/registration.h"
+#include "worker/membership/membership.h"
 #include "worker/membership/state_dir.h"
+#include "worker/ready.h"
 #include "worker/slots/orphans.h"
 #include "worker/slots/slots.h"
 #include "worker/spare.h"
@@ -64,10 +62,8 @@ struct worker {
     struct jobs_in_hand jobs;
 
     /* The parts. */
-    struct registration registration;
-    struct beat beat;
+    struct membership membership;
     struct listen listen;
-    struct kinds kinds;
     struct fetch fetch;
     struct taken_hints taken_hints;
     struct sift sift;
@@ -89,7 +85,6 @@ struct worker {
 
     /* Private to the root. */
     struct telemetry *telemetry;
-    bool is_asked_quiet; /* by an operator's request to this registration */
     int exit_code;
     int state_lock_fd;
     char runner[CONFIG_PATH_MAX];
@@ -105,10 +100,6 @@ struct worker {
 };
 
 int worker_main(const struct config *config);
-
-/* Initializes a timer of one of the parts, with the worker as its data. */
-enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
-                              struct err *err) MUST_USE;
 
 /* Connects to the lock nodes. Call when the cluster is joined. */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;

@@ -26,7 +26,7 @@ static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, i
 
 static bool serves(const struct worker *w, const char *kind)
 {
-    return kind_set_find(&w->kinds.served, kind) != NULL;
+    return kind_set_find(&w->membership.kinds.served, kind) != NULL;
 }
 
 static enum refusal refusal_of(const struct worker *w, const struct refused_job *r)
@@ -358,8 +358,8 @@ bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_
 {
     struct claim_request request = {.ids = ids,
                                     .count = count,
-                                    .kinds = w->kinds.served.names,
-                                    .kind_count = w->kinds.served.count,
+                                    .kinds = w->membership.kinds.served.names,
+                                    .kind_count = w->membership.kinds.served.count,
                                     .ahead_from = ahead_from,
                                     .done = on_claimed,
                                     .ctx = w};

@@ -126,7 +126,7 @@ enum status hint_return_open(struct worker *w, struct err *err)
         return err_fail(err, STATUS_NOMEM, "hints to put back");
     }
     w->hint_return->delay_ms = DELAY_FIRST_MS;
-    enum status st = worker_open_timer(w, &w->hint_return->timer, "put back", err);
+    enum status st = timer_open(w->servers.loop, &w->hint_return->timer, w, "put back", err);
     if (st != STATUS_OK) {
         free(TAKE(w->hint_return));
     }

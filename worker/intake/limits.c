@@ -266,7 +266,7 @@ void limits_update(struct worker *w)
 enum status limits_open(struct worker *w, struct err *err)
 {
     w->limits.ahead_max = (size_t)w->servers.config->worker.claim_ahead;
-    return worker_open_timer(w, &w->limits.timer, "limits", err);
+    return timer_open(w->servers.loop, &w->limits.timer, w, "limits", err);
 }
 
 void limits_close(struct worker *w)

@@ -44,13 +44,13 @@ static void add_set(struct hints_set *set, const char *queue, int weight, const 
 static enum status listen_to_sets(struct worker *w, enum hints_left left, struct err *err)
 {
     size_t count = 0;
-    size_t max = w->servers.config->worker.queue_count * (w->kinds.served.count + 1);
+    size_t max = w->servers.config->worker.queue_count * (w->membership.kinds.served.count + 1);
     autofree struct hints_set *sets = calloc(max == 0 ? 1 : max, sizeof *sets);
     if (sets == NULL) {
         return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
     }
     bool listens = w->standing.stage == WORKER_RUNNING && !w->standing.is_quiet &&
-                   w->listen.is_told && w->kinds.served.count > 0;
+                   w->listen.is_told && w->membership.kinds.served.count > 0;
     for (size_t q = 0; listens && q < w->servers.config->worker.queue_count; q++) {
         const char *queue = w->servers.config->worker.queues[q];
         int weight = w->listen.weights[q];
@@ -58,8 +58,8 @@ static enum status listen_to_sets(struct worker *w, enum hints_left left, struct
             continue;
         }
         add_set(&sets[count++], queue, weight, "");
-        for (size_t k = 0; k < w->kinds.served.count; k++) {
-            add_set(&sets[count++], queue, weight, w->kinds.served.names[k]);
+        for (size_t k = 0; k < w->membership.kinds.served.count; k++) {
+            add_set(&sets[count++], queue, weight, w->membership.kinds.served.names[k]);
         }
     }
     hints_popper_name(w->servers.popper, w->standing.worker_id);

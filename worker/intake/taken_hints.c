@@ -83,7 +83,7 @@ bool taken_hints_is_idle(const struct worker *w)
 
 enum status taken_hints_open(struct worker *w, struct err *err)
 {
-    return worker_open_timer(w, &w->taken_hints.timer, "taken hints", err);
+    return timer_open(w->servers.loop, &w->taken_hints.timer, w, "taken hints", err);
 }
 
 void taken_hints_close(struct worker *w)

@@ -8,13 +8,6 @@
 #define LONG_RUN_US (300 * US_PER_MS)
 #define LISTEN_FOR_US (10 * US_PER_S) /* after the last long run: more may follow */
 
-/* A heartbeat in flight may have read job_live before the cancel, so another one follows it. */
-static void request_beat(struct worker *w)
-{
-    w->beat.is_wanted = w->beat.is_in_flight;
-    beat_now(w);
-}
-
 /* ---- listening ---- */
 
 /* Cancels requested before LISTEN took effect were not notified; the next heartbeat finds them. */
@@ -25,7 +18,7 @@ static void on_listening(void *ctx, enum status st, const struct err *err)
     w->cancel.is_in_flight = false;
     if (st == STATUS_OK) {
         w->cancel.is_listening = true;
-        request_beat(w);
+        w->due.beat = true;
     }
 }
 
@@ -76,7 +69,7 @@ void cancel_take_notify(struct worker *w, const char *payload)
     if (st != STATUS_OK || in_hand_find(&w->jobs, id) == NULL) {
         return; /* most notifications concern jobs of other workers */
     }
-    request_beat(w);
+    w->due.beat = true;
 }
 
 void cancel_take(struct worker *w, const struct worker_beat_reply *reply)

@@ -179,7 +179,7 @@ static void on_tick(uv_timer_t *timer)
     if (now >= w->fetch.pause_until_us) {
         w->due.room = true;
     }
-    kinds_tick(w, now);
+    kinds_tick(&w->membership, now);
     orphans_tick(&w->slots, now);
     worker_check_started(w, now);
     ready_check(w);
@@ -194,7 +194,7 @@ enum status deadlines_start(struct worker *w, struct err *err)
                                .stale_us = w->servers.config->worker.stale_us};
     int64_t tick_ms = (int64_t)(TICK_MS * w->servers.config->time_scale);
     uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
-    enum status st = worker_open_timer(w, &w->deadlines.timer, "deadlines", err);
+    enum status st = timer_open(w->servers.loop, &w->deadlines.timer, w, "deadlines", err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -83,9 +83,10 @@ static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
 /* If the kind was withdrawn after the claim, the runners that are free now may not have it. */
 static bool is_served(const struct worker *w, struct job_in_hand *job)
 {
-    if (job->kinds_generation != w->kinds.generation) {
-        job->kinds_generation =
-            kind_set_find(&w->kinds.served, job->kind) != NULL ? w->kinds.generation : 0;
+    if (job->kinds_generation != w->membership.kinds.generation) {
+        job->kinds_generation = kind_set_find(&w->membership.kinds.served, job->kind) != NULL
+                                    ? w->membership.kinds.generation
+                                    : 0;
     }
     return job->kinds_generation != 0;
 }
@@ -262,7 +263,7 @@ void dispatch_tick(struct worker *w, int64_t now_us)
 
 enum status dispatch_open(struct worker *w, struct err *err)
 {
-    return worker_open_timer(w, &w->dispatch.timer, "dispatch", err);
+    return timer_open(w->servers.loop, &w->dispatch.timer, w, "dispatch", err);
 }
 
 void dispatch_close(struct worker *w)

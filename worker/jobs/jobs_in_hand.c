@@ -209,6 +209,24 @@ struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed
     return take(h, job);
 }
 
+void in_hand_freeze(struct jobs_in_hand *h, int64_t beat_confirmed_us)
+{
+    for (struct job_in_hand *job = h->by_id; job != NULL; job = job->hh.next) {
+        if (job->state != HAND_LOCKING && job->beat_frozen_us == 0) {
+            job->beat_frozen_us = beat_confirmed_us;
+        }
+    }
+}
+
+int64_t in_hand_ready_oldest_us(const struct jobs_in_hand *h, int64_t now_us)
+{
+    int64_t oldest_us = now_us;
+    for (const struct job_in_hand *job = h->ready; job != NULL; job = job->next) {
+        oldest_us = job->claimed_us < oldest_us ? job->claimed_us : oldest_us;
+    }
+    return now_us - oldest_us;
+}
+
 size_t in_hand_total(const struct jobs_in_hand *h)
 {
     return HASH_CNT(hh, h->by_id);

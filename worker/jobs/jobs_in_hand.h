@@ -180,6 +180,13 @@ void in_hand_take(struct jobs_in_hand *h, struct job_in_hand *job);
 /* Takes a job that was claimed before that time; NULL if there is none. */
 struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us);
 
+/* Call when the worker_id ends under which jobs were claimed: they keep the time of its last
+ * confirmed heartbeat. */
+void in_hand_freeze(struct jobs_in_hand *h, int64_t beat_confirmed_us);
+
+/* Returns how long the oldest claimed job has waited for a runner; 0 = none waits. */
+int64_t in_hand_ready_oldest_us(const struct jobs_in_hand *h, int64_t now_us);
+
 size_t in_hand_total(const struct jobs_in_hand *h);
 
 #endif

@@ -240,9 +240,13 @@ int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, in
     return danger_verdict(&facts, &w->deadlines.limits, now_us).kill_at_us;
 }
 
-void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us)
+void run_limit_all(struct worker *w, int64_t now_us)
 {
-    slot_limit(job->slot, job->nonce, run_kill_at_us(w, job, now_us));
+    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+            slot_limit(job->slot, job->nonce, run_kill_at_us(w, job, now_us));
+        }
+    }
 }
 
 /* ---- ends of runs ---- */
@@ -392,7 +396,8 @@ static void on_returned(void *ctx, struct slot *slot, void *user)
 
 static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
 {
-    kinds_take_hello(ctx, slot, json, len);
+    struct worker *w = ctx;
+    kinds_take_hello(&w->membership, slots_index(&w->slots, slot), slot_hellos(slot), json, len);
 }
 
 static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
@@ -409,7 +414,8 @@ static void on_load_died(void *ctx, struct slot *slot, const char *file, const c
                          bool is_hung)
 {
     (void)slot;
-    kinds_load_died(ctx, file, text, is_hung);
+    struct worker *w = ctx;
+    kinds_load_died(&w->membership, file, text, is_hung);
 }
 
 const struct slot_events run_slot_events = {.load_died = on_load_died,

@@ -28,8 +28,8 @@ void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us);
 int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job);
 /* Returns when its runner must end itself (fault.A4). */
 int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
-/* Passes that time to the runner that has the job. */
-void run_limit(struct worker *w, struct job_in_hand *job, int64_t now_us);
+/* Passes that time to the runners of all jobs that run. */
+void run_limit_all(struct worker *w, int64_t now_us);
 
 void run_tick(struct worker *w, int64_t now_us);
 

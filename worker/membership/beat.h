@@ -9,7 +9,7 @@
 
 #include <uv.h>
 
-struct worker;
+struct membership;
 
 struct beat {
     uv_timer_t timer; /* sends the next one; active while the worker has a row */
@@ -21,14 +21,17 @@ struct beat {
     struct complaint complaint;
 };
 
-enum status beat_open(struct worker *w, struct err *err) MUST_USE;
-void beat_close(struct worker *w);
+enum status beat_open(struct membership *m, struct err *err) MUST_USE;
+void beat_close(struct membership *m);
 
-void beat_start(struct worker *w);
-void beat_stop(struct worker *w);
-void beat_now(struct worker *w); /* does nothing while one is in flight */
+void beat_start(struct membership *m);
+void beat_stop(struct membership *m);
+void beat_now(struct membership *m); /* does nothing while one is in flight */
+/* Sends a heartbeat at once. One in flight may have read the rows before a change, so another one
+ * follows it. */
+void beat_request(struct membership *m);
 /* Sends a heartbeat within 50 ms, since an operator may have changed something; its reply says
  * what. */
-void beat_soon(struct worker *w);
+void beat_soon(struct membership *m);
 
 #endif

@@ -4,8 +4,9 @@
 #include "base/clock.h"
 #include "daemon/daemon.h"
 #include "worker/membership/hello.h"
+#include "worker/membership/membership.h"
 #include "worker/membership/refused.h"
-#include "worker/worker.h"
+#include "worker/slots/slots.h"
 
 #include <stdio.h>
 
@@ -37,18 +38,18 @@ struct kinds_book {
     int suspect_deaths;
 };
 
-enum status kinds_open(struct worker *w, struct err *err)
+enum status kinds_open(struct membership *m, struct err *err)
 {
-    w->kinds.book = calloc(1, sizeof *w->kinds.book);
-    if (w->kinds.book == NULL) {
+    m->kinds.book = calloc(1, sizeof *m->kinds.book);
+    if (m->kinds.book == NULL) {
         return err_fail(err, STATUS_NOMEM, "kinds");
     }
     return STATUS_OK;
 }
 
-void kinds_close(struct worker *w)
+void kinds_close(struct membership *m)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     for (size_t i = 0; b != NULL && i < SLOTS_MAX; i++) {
         kind_set_release(&b->of_slot[i]);
     }
@@ -59,33 +60,50 @@ void kinds_close(struct worker *w)
         json_decref(b->told);
         free(b);
     }
-    kind_set_release(&w->kinds.served);
+    kind_set_release(&m->kinds.served);
 }
 
-size_t kinds_able(const struct worker *w)
+size_t kinds_able(const struct membership *m)
 {
-    return w->kinds.book == NULL ? 0 : w->kinds.book->able.count;
+    return m->kinds.book == NULL ? 0 : m->kinds.book->able.count;
 }
 
-size_t kinds_refused(const struct worker *w)
+size_t kinds_refused(const struct membership *m)
 {
-    const struct kinds_book *b = w->kinds.book;
+    const struct kinds_book *b = m->kinds.book;
     return b == NULL ? 0 : hello_refused_count(b->told) + b->without.count;
 }
 
-size_t kinds_refused_texts(const struct worker *w, const char *ret[WORKER_REFUSED_MAX])
+size_t kinds_refused_texts(const struct membership *m, const char *ret[WORKER_REFUSED_MAX])
 {
-    return refused_texts(&w->kinds.book->refused, ret);
+    return refused_texts(&m->kinds.book->refused, ret);
 }
 
-const struct slot_without *kinds_without(const struct worker *w)
+const struct slot_without *kinds_without(const struct membership *m)
 {
-    return &w->kinds.book->without;
+    return &m->kinds.book->without;
 }
 
-const struct slot_without *kinds_doubtful(const struct worker *w)
+const struct slot_without *kinds_doubtful(const struct membership *m)
 {
-    return &w->kinds.book->doubtful;
+    return &m->kinds.book->doubtful;
+}
+
+/* ---- the runners ---- */
+
+static size_t runner_count(const struct membership *m)
+{
+    return m->env.runner_count(m->env.ctx);
+}
+
+static bool is_current(const struct membership *m, size_t runner)
+{
+    return m->env.runner_is_current(m->env.ctx, runner);
+}
+
+static void replace_runner(struct membership *m, size_t runner)
+{
+    m->env.replace_runner(m->env.ctx, runner);
 }
 
 /* ---- the hello of a runner ---- */
@@ -118,13 +136,13 @@ static void say_refused(const char *file, const char *reason)
 }
 
 /* Refused plugins may be fixed later: one runner retries them at increasing intervals. */
-static void plan_retry(struct worker *w, bool is_news)
+static void plan_retry(struct membership *m, bool is_news)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     if (b->missing.count == 0 && json_array_size(b->told) == 0) {
         b->again_at_us = 0;
     } else if (is_news || b->again_at_us == 0) {
-        b->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * w->servers.config->time_scale);
+        b->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * m->env.servers->config->time_scale);
         b->again_at_us = clock_boot_us() + b->again_wait_us;
     }
 }
@@ -142,9 +160,9 @@ static void doubt(struct kinds_book *b, const char *file)
     }
 }
 
-static void tell_refused(struct worker *w, const json_t *hello)
+static void tell_refused(struct membership *m, const json_t *hello)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     json_t *refused = json_object_get(hello, "refused");
     b->doubtful.count = 0;
     for (size_t i = 0; i < hello_refused_count(refused); i++) {
@@ -160,7 +178,7 @@ static void tell_refused(struct worker *w, const json_t *hello)
     json_decref(b->told);
     b->told = json_incref(refused);
     refused_fill(&b->refused, b->told, &b->without);
-    plan_retry(w, is_news);
+    plan_retry(m, is_news);
 }
 
 /* ---- what the worker serves ---- */
@@ -176,9 +194,9 @@ static bool is_paused(const struct kinds_book *b, const char *kind)
 }
 
 /* If memory runs out, no kind is served. */
-static void leave_out_paused(struct worker *w)
+static void leave_out_paused(struct membership *m)
 {
-    const struct kinds_book *b = w->kinds.book;
+    const struct kinds_book *b = m->kinds.book;
     const struct worker_kind *kept[KIND_SET_MAX];
     size_t n = 0;
     struct kind_set served = {.count = 0};
@@ -191,29 +209,29 @@ static void leave_out_paused(struct worker *w)
     if (kind_set_fill(&served, kept, n, &err) != STATUS_OK) {
         log_error("kinds_failed", LOG_TEXT("err", err.msg));
     }
-    kind_set_release(&w->kinds.served);
-    w->kinds.served = served;
-    w->kinds.has_any = w->kinds.has_any || b->able.count > 0;
-    w->kinds.generation++;
+    kind_set_release(&m->kinds.served);
+    m->kinds.served = served;
+    m->kinds.has_any = m->kinds.has_any || b->able.count > 0;
+    m->kinds.generation++;
 }
 
-static void serve_able(struct worker *w)
+static void serve_able(struct membership *m)
 {
-    leave_out_paused(w);
-    if (w->standing.is_registered) {
-        w->due.listen = true;
-        beat_now(w);
-        w->due.room = true;
+    leave_out_paused(m);
+    if (m->env.standing->is_registered) {
+        m->env.due->listen = true;
+        beat_now(m);
+        m->env.due->room = true;
     }
 }
 
-static void serve_now(struct worker *w, struct kind_set *set)
+static void serve_now(struct membership *m, struct kind_set *set)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     kind_set_release(&b->able);
     b->able = *set;
     *set = (struct kind_set){.count = 0};
-    serve_able(w);
+    serve_able(m);
 }
 
 static void say_pauses(const struct kinds_book *b, const char *const *names, size_t count)
@@ -233,9 +251,9 @@ static void say_pauses(const struct kinds_book *b, const char *const *names, siz
     }
 }
 
-void kinds_take_paused(struct worker *w, const char *const *names, size_t count)
+void kinds_take_paused(struct membership *m, const char *const *names, size_t count)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     const char *kept[KIND_SET_MAX];
     size_t n = 0;
     for (int pass = 0; pass < 2;
@@ -258,14 +276,14 @@ void kinds_take_paused(struct worker *w, const char *const *names, size_t count)
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(b->paused[i], sizeof b->paused[i], "%s", kept[i]);
     }
-    serve_able(w);
+    serve_able(m);
 }
 
 /* Adds the kinds that are gone to the missing ones, and removes those that are served again. */
-static void keep_missing(struct worker *w, const struct worker_kind *const *gone, size_t count,
+static void keep_missing(struct membership *m, const struct worker_kind *const *gone, size_t count,
                          const struct kind_set *served)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     const struct worker_kind *all[2 * KIND_SET_MAX];
     struct kind_set missing = {.count = 0};
     size_t n = 0;
@@ -281,17 +299,17 @@ static void keep_missing(struct worker *w, const struct worker_kind *const *gone
         kind_set_release(&b->missing);
         b->missing = missing;
     }
-    plan_retry(w, true);
+    plan_retry(m, true);
 }
 
 /* Stops claiming kinds that some runner lacks, at once. */
-static enum status withdraw(struct worker *w, const struct kind_set *possible, struct err *err)
+static enum status withdraw(struct membership *m, const struct kind_set *possible, struct err *err)
 {
     const struct worker_kind *kept[KIND_SET_MAX];
     const struct worker_kind *gone[KIND_SET_MAX];
     size_t kept_count = 0;
     size_t gone_count = 0;
-    const struct kind_set *able = &w->kinds.book->able;
+    const struct kind_set *able = &m->kinds.book->able;
     for (size_t i = 0; i < able->count; i++) {
         const struct worker_kind *k = &able->list[i];
         if (kind_set_find(possible, k->name) != NULL) {
@@ -311,14 +329,14 @@ static enum status withdraw(struct worker *w, const struct kind_set *possible, s
     if (st != STATUS_OK) {
         return st;
     }
-    keep_missing(w, gone, gone_count, NULL);
-    serve_now(w, &left);
+    keep_missing(m, gone, gone_count, NULL);
+    serve_now(m, &left);
     return STATUS_OK;
 }
 
-static void take_on_next(struct worker *w)
+static void take_on_next(struct membership *m)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     for (size_t i = 0; i < b->next.count; i++) {
         const struct worker_kind *k = &b->next.list[i];
         const struct worker_kind *before = kind_set_find(&b->able, k->name);
@@ -328,63 +346,63 @@ static void take_on_next(struct worker *w)
         }
     }
     b->next_number = 0;
-    serve_now(w, &b->next);
-    keep_missing(w, NULL, 0, &b->able);
+    serve_now(m, &b->next);
+    keep_missing(m, NULL, 0, &b->able);
 }
 
 struct announcement {
-    struct worker *worker;
+    struct membership *membership;
     int64_t number;
 };
 
 static void on_announced(void *ctx, enum status st, const struct err *err)
 {
     autofree struct announcement *a = ctx;
-    struct kinds_book *b = a->worker->kinds.book;
+    struct kinds_book *b = a->membership->kinds.book;
     b->is_announcing = false;
     if (st != STATUS_OK) {
-        registration_complain(a->worker, "announce kinds", err);
+        registration_complain(a->membership, "announce kinds", err);
         return; /* the next heartbeat tries again */
     }
     if (a->number == b->next_number) {
-        take_on_next(a->worker);
+        take_on_next(a->membership);
     }
 }
 
 /* PostgreSQL must know the settings of a kind (at_most_once above all) before a job of it is
  * claimed. */
-void kinds_announce(struct worker *w)
+void kinds_announce(struct membership *m)
 {
-    struct kinds_book *b = w->kinds.book;
-    if (b->next_number == 0 || b->is_announcing || !w->standing.is_registered ||
-        !pg_is_up(w->servers.pg)) {
+    struct kinds_book *b = m->kinds.book;
+    if (b->next_number == 0 || b->is_announcing || !m->env.standing->is_registered ||
+        !pg_is_up(m->env.servers->pg)) {
         return;
     }
     struct announcement *a = malloc(sizeof *a);
     if (a == NULL) {
         return;
     }
-    *a = (struct announcement){.worker = w, .number = b->next_number};
-    b->is_announcing = registration_announce(w, &b->next, on_announced, a) == STATUS_OK;
+    *a = (struct announcement){.membership = m, .number = b->next_number};
+    b->is_announcing = registration_announce(m, &b->next, on_announced, a) == STATUS_OK;
     if (!b->is_announcing) {
         free(a);
     }
 }
 
-static bool fits_hints(const struct worker *w, const struct kind_set *set)
+static bool fits_hints(const struct membership *m, const struct kind_set *set)
 {
-    return w->servers.config->worker.queue_count * (set->count + 1) <= HINTS_SETS_MAX;
+    return m->env.servers->config->worker.queue_count * (set->count + 1) <= HINTS_SETS_MAX;
 }
 
 /* Returns the sets of all runners that may be given jobs, with the newest runner's first. */
-static size_t current_sets(const struct worker *w, const struct kind_set **ret_sets)
+static size_t current_sets(const struct membership *m, const struct kind_set **ret_sets)
 {
-    const struct kinds_book *b = w->kinds.book;
+    const struct kinds_book *b = m->kinds.book;
     size_t n = 0;
     size_t newest = 0;
     int64_t newest_order = 0;
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (b->order[i] == 0 || !slot_is_current(w->slots.list[i])) {
+    for (size_t i = 0; i < runner_count(m); i++) {
+        if (b->order[i] == 0 || !is_current(m, i)) {
             continue;
         }
         if (b->order[i] > newest_order) {
@@ -401,11 +419,11 @@ static size_t current_sets(const struct worker *w, const struct kind_set **ret_s
     return n;
 }
 
-static enum status look_again(struct worker *w, struct err *err)
+static enum status look_again(struct membership *m, struct err *err)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     const struct kind_set *sets[SLOTS_MAX];
-    size_t count = current_sets(w, sets);
+    size_t count = current_sets(m, sets);
     struct kind_set common = {.count = 0};
     if (count == 0) {
         return STATUS_OK;
@@ -414,11 +432,11 @@ static enum status look_again(struct worker *w, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = withdraw(w, &common, err);
+    st = withdraw(m, &common, err);
     kind_set_release(&b->next);
     b->next_number = 0;
     bool is_new = st == STATUS_OK && !kind_set_equal(&common, &b->able);
-    if (is_new && !fits_hints(w, &common)) {
+    if (is_new && !fits_hints(m, &common)) {
         log_error("kinds_refused", LOG_I64("kinds", common.count),
                   LOG_TEXT("err", "too many: worker.queues times the kinds of the plugins"));
     } else if (is_new) {
@@ -427,51 +445,53 @@ static enum status look_again(struct worker *w, struct err *err)
         b->next_number = b->hellos;
     }
     kind_set_release(&common);
-    kinds_announce(w);
+    kinds_announce(m);
     return st;
 }
 
 /* Runners whose kinds differ from the newest runner's were started before the files changed. */
-static void replace_older(struct worker *w, size_t newest)
+static void replace_older(struct membership *m, size_t newest)
 {
-    const struct kinds_book *b = w->kinds.book;
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (i != newest && slot_is_current(w->slots.list[i]) &&
+    const struct kinds_book *b = m->kinds.book;
+    for (size_t i = 0; i < runner_count(m); i++) {
+        if (i != newest && is_current(m, i) &&
             !kind_set_covers(&b->of_slot[i], &b->of_slot[newest])) {
-            slot_replace(w->slots.list[i]);
+            replace_runner(m, i);
         }
     }
 }
 
 /* Handles the first hello of all runners. */
-static enum status begin(struct worker *w, const struct kind_set *of_runner, struct err *err)
+static enum status begin(struct membership *m, const struct kind_set *of_runner, struct err *err)
 {
-    enum status st = kind_set_common(&w->kinds.book->able, &of_runner, 1, err);
+    enum status st = kind_set_common(&m->kinds.book->able, &of_runner, 1, err);
     if (st != STATUS_OK) {
         return st;
     }
-    leave_out_paused(w);
-    if (w->kinds.served.count == 0) {
-        log_warn("no_kinds", LOG_TEXT("plugins", w->servers.config->worker.plugin_dir),
+    leave_out_paused(m);
+    if (m->kinds.served.count == 0) {
+        log_warn("no_kinds", LOG_TEXT("plugins", m->env.servers->config->worker.plugin_dir),
                  LOG_TEXT("action", "nothing will be claimed"));
     }
-    if (!fits_hints(w, &w->kinds.book->able)) {
-        worker_fail(w, DAEMON_USAGE, "too many: worker.queues times the kinds of the plugins");
+    if (!fits_hints(m, &m->kinds.book->able)) {
+        m->env.fail(m->env.ctx, DAEMON_USAGE,
+                    "too many: worker.queues times the kinds of the plugins");
         return STATUS_OK;
     }
-    registration_begin(w);
+    registration_begin(m);
     return STATUS_OK;
 }
 
-static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, struct err *err)
+static enum status take_kinds(struct membership *m, size_t i, int hellos, const json_t *hello,
+                              struct err *err)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     struct kind_set said = {.count = 0};
     enum status st = read_kinds(hello, &said, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (slot_hellos(w->slots.list[i]) > 1 && !kind_set_covers(&b->of_slot[i], &said)) {
+    if (hellos > 1 && !kind_set_covers(&b->of_slot[i], &said)) {
         kind_set_release(&said);
         return err_fail(err, STATUS_INVALID, "a later hello of a runner has more kinds");
     }
@@ -480,22 +500,21 @@ static enum status take_kinds(struct worker *w, size_t i, const json_t *hello, s
     b->order[i] = ++b->hellos;
     b->suspect_deaths = 0;
     if (b->able.block == NULL) {
-        return begin(w, &b->of_slot[i], err);
+        return begin(m, &b->of_slot[i], err);
     }
-    replace_older(w, i);
-    return look_again(w, err);
+    replace_older(m, i);
+    return look_again(m, err);
 }
 
-void kinds_take_hello(struct worker *w, const struct slot *slot, const char *json, size_t len)
+void kinds_take_hello(struct membership *m, size_t runner, int hellos, const char *json, size_t len)
 {
     struct err err = {0};
-    size_t i = slots_index(&w->slots, slot);
-    if (i == w->slots.count || !slot_is_current(slot)) {
+    if (runner >= runner_count(m) || !is_current(m, runner)) {
         return; /* its replacement will send one */
     }
     json_auto_t *hello = json_loadb(json, len, JSON_REJECT_DUPLICATES, NULL);
-    tell_refused(w, hello);
-    if (take_kinds(w, i, hello, &err) != STATUS_OK) {
+    tell_refused(m, hello);
+    if (take_kinds(m, runner, hellos, hello, &err) != STATUS_OK) {
         log_error("kinds_failed", LOG_TEXT("err", err.msg));
     }
 }
@@ -504,9 +523,9 @@ void kinds_take_hello(struct worker *w, const struct slot *slot, const char *jso
 
 /* Counts only deaths of the runner itself, not those of the forked child that tries a file first. A
  * single death may have any cause, even a manual kill. */
-void kinds_load_died(struct worker *w, const char *file, const char *text, bool is_hung)
+void kinds_load_died(struct membership *m, const char *file, const char *text, bool is_hung)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     if (strcmp(b->suspect, file) != 0) {
         b->suspect_deaths = 0;
         (void)snprintf(b->suspect, sizeof b->suspect, "%s", file);
@@ -530,48 +549,50 @@ void kinds_load_died(struct worker *w, const char *file, const char *text, bool 
 
 /* ---- retries of refused files ---- */
 
-void kinds_refresh(struct worker *w)
+void kinds_refresh(struct membership *m)
 {
-    struct kinds_book *b = w->kinds.book;
+    struct kinds_book *b = m->kinds.book;
     b->without.count = 0;
     b->suspect_deaths = 0;
     json_decref(b->told);
     b->told = NULL;
-    for (size_t i = 0; i < w->slots.count; i++) {
-        slot_replace(w->slots.list[i]);
+    for (size_t i = 0; i < runner_count(m); i++) {
+        replace_runner(m, i);
     }
 }
 
-/* Returns the runner to replace: preferably one that lacks kinds which others have. */
-static struct slot *poorest(const struct worker *w)
+/* Returns the runner to replace: preferably one that lacks kinds which others have. SIZE_MAX if no
+ * runner has sent its hello. */
+static size_t poorest(const struct membership *m)
 {
-    const struct kinds_book *b = w->kinds.book;
-    struct slot *any = NULL;
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (b->order[i] == 0 || !slot_is_current(w->slots.list[i])) {
+    const struct kinds_book *b = m->kinds.book;
+    size_t any = SIZE_MAX;
+    for (size_t i = 0; i < runner_count(m); i++) {
+        if (b->order[i] == 0 || !is_current(m, i)) {
             continue;
         }
         if (!kind_set_covers(&b->of_slot[i], &b->missing)) {
-            return w->slots.list[i];
+            return i;
         }
-        any = w->slots.list[i];
+        any = i;
     }
     return any;
 }
 
 /* A kind that a runner lacks may only have been slow to load, or its file may be fixed by now. If a
  * new runner has it, the runners that started earlier are replaced too. */
-void kinds_tick(struct worker *w, int64_t now_us)
+void kinds_tick(struct membership *m, int64_t now_us)
 {
-    struct kinds_book *b = w->kinds.book;
-    if (b->again_at_us == 0 || now_us < b->again_at_us || w->standing.stage != WORKER_RUNNING) {
+    struct kinds_book *b = m->kinds.book;
+    if (b->again_at_us == 0 || now_us < b->again_at_us ||
+        m->env.standing->stage != WORKER_RUNNING) {
         return;
     }
-    int64_t max_us = (int64_t)((double)AGAIN_MAX_US * w->servers.config->time_scale);
+    int64_t max_us = (int64_t)((double)AGAIN_MAX_US * m->env.servers->config->time_scale);
     b->again_wait_us = b->again_wait_us * 2 < max_us ? b->again_wait_us * 2 : max_us;
     b->again_at_us = now_us + b->again_wait_us;
-    struct slot *slot = poorest(w);
-    if (slot != NULL) {
-        slot_replace(slot);
+    size_t runner = poorest(m);
+    if (runner != SIZE_MAX) {
+        replace_runner(m, runner);
     }
 }

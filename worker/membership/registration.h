@@ -13,7 +13,7 @@
 
 #include <uv.h>
 
-struct worker;
+struct membership;
 
 struct registration {
     uv_timer_t timer;  /* for the next try */
@@ -27,22 +27,22 @@ struct registration {
     struct complaint complaint;
 };
 
-enum status registration_open(struct worker *w, struct err *err) MUST_USE;
-void registration_close(struct worker *w);
+enum status registration_open(struct membership *m, struct err *err) MUST_USE;
+void registration_close(struct membership *m);
 
 /* Call when PostgreSQL is up and the kinds are known. Safe to call at any time: continues with the
  * next step. */
-void registration_begin(struct worker *w);
+void registration_begin(struct membership *m);
 
 /* Call when the row was marked dead: claims get a new worker_id, and the jobs in hand keep the time
  * of the last confirmed heartbeat. */
-void registration_again(struct worker *w);
+void registration_again(struct membership *m);
 
 /* Logs that a step has failed and is retried, including steps of other files. */
-void registration_complain(struct worker *w, const char *step, const struct err *err);
+void registration_complain(struct membership *m, const char *step, const struct err *err);
 
 /* Announces these kinds to PostgreSQL under the existing row. */
-enum status registration_announce(struct worker *w, const struct kind_set *kinds,
+enum status registration_announce(struct membership *m, const struct kind_set *kinds,
                                   worker_done_cb *done, void *ctx) MUST_USE;
 
 #endif

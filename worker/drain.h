@@ -2,8 +2,8 @@
  *
  * Ends a worker that was asked to stop: it takes no new jobs, hands back those that have not begun,
  * gives running ones time to end, marks its row as stopped, and closes. */
-#ifndef CLAIMD_WORKER_MEMBERSHIP_DRAIN_H
-#define CLAIMD_WORKER_MEMBERSHIP_DRAIN_H
+#ifndef CLAIMD_WORKER_DRAIN_H
+#define CLAIMD_WORKER_DRAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/membership/ready.h"
+#include "worker/ready.h"
 
 #include "base/clock.h"
 #include "base/notify.h"
@@ -30,14 +30,14 @@ static void say_ready(struct worker *w)
     for (size_t i = 0; i < c->worker.queue_count; i++) {
         add_name(queues, sizeof queues, c->worker.queues[i]);
     }
-    for (size_t i = 0; i < w->kinds.served.count; i++) {
-        add_name(kinds, sizeof kinds, w->kinds.served.names[i]);
+    for (size_t i = 0; i < w->membership.kinds.served.count; i++) {
+        add_name(kinds, sizeof kinds, w->membership.kinds.served.names[i]);
     }
     log_info("ready", LOG_TEXT("worker", w->standing.worker_id), LOG_I64("slots", w->slots.count),
              LOG_TEXT("postgres", servers.postgres), LOG_TEXT("redis", servers.redis),
              LOG_TEXT("redis_versions", servers.redis_versions),
              LOG_TEXT("http", telemetry_address(w->telemetry)), LOG_TEXT("queues", queues),
-             LOG_I64("kind_count", w->kinds.served.count), LOG_TEXT("kinds", kinds));
+             LOG_I64("kind_count", w->membership.kinds.served.count), LOG_TEXT("kinds", kinds));
 }
 
 void ready_check(struct worker *w)
@@ -114,13 +114,14 @@ static void check_claiming(const struct worker *w, struct health *ret)
 static void check_kinds(const struct worker *w, struct health *ret)
 {
     const char *dir = w->servers.config->worker.plugin_dir;
-    size_t refused = kinds_refused(w);
-    if (w->kinds.generation == 0) {
+    size_t refused = kinds_refused(&w->membership);
+    if (w->membership.kinds.generation == 0) {
         health_add(ret, "kinds", false, "no runner has loaded the plugins yet");
     } else if (refused == 0) {
-        health_add(ret, "kinds", w->kinds.has_any, "no plugin in %s: it serves no kind", dir);
+        health_add(ret, "kinds", w->membership.kinds.has_any, "no plugin in %s: it serves no kind",
+                   dir);
     } else {
-        health_add(ret, "kinds", w->kinds.has_any,
+        health_add(ret, "kinds", w->membership.kinds.has_any,
                    "no plugin of %s can be used (refused: %zu); the log says why", dir, refused);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/membership/drain.h"
+#include "worker/drain.h"
 
 #include "base/clock.h"
 #include "base/notify.h"
@@ -24,8 +24,8 @@ static void say_stopped(struct worker *w)
     w->drain.is_saying_goodbye = true;
     w->drain.give_up_at_us = clock_boot_us() + NOW_US; /* PostgreSQL may never come back */
     notify_stopping();
-    hints_popper_close(
-        TAKE(w->servers.popper)); /* no more hints; the scheduler rewinds for lost ones */
+    /* No more hints; the scheduler rewinds for lost ones. */
+    hints_popper_close(TAKE(w->servers.popper));
     hints_forget_sleeper(w->servers.hints, w->standing.worker_id);
     run_stats_save_last(w);
     if (!w->standing.is_registered || worker_store_stopped(w->servers.pg, w->standing.worker_id,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides when a worker is ready, and fills in /readyz. */
-#ifndef CLAIMD_WORKER_MEMBERSHIP_READY_H
-#define CLAIMD_WORKER_MEMBERSHIP_READY_H
+#ifndef CLAIMD_WORKER_READY_H
+#define CLAIMD_WORKER_READY_H
 
 #include "daemon/health.h"
 
