@@ -27,7 +27,7 @@ static void say_stopped(struct worker *w)
     /* No more hints; the scheduler rewinds for lost ones. */
     hints_popper_close(TAKE(w->servers.popper));
     hints_forget_sleeper(w->servers.hints, w->standing.worker_id);
-    run_stats_save_last(w);
+    run_stats_save_last(&w->jobs);
     if (!w->standing.is_registered || worker_store_stopped(w->servers.pg, w->standing.worker_id,
                                                            on_row_stopped, w, NULL) != STATUS_OK) {
         worker_close(w);
@@ -39,7 +39,7 @@ void drain_check(struct worker *w)
     if (w->standing.stage != WORKER_DRAINING) {
         return;
     }
-    bool is_empty = in_hand_total(&w->jobs) == 0 && taken_hints_is_idle(w) && sift_is_idle(w) &&
+    bool is_empty = in_hand_total(&w->in_hand) == 0 && taken_hints_is_idle(w) && sift_is_idle(w) &&
                     hint_return_is_idle(w);
     bool is_late = clock_boot_us() >= w->drain.give_up_at_us;
     if (is_empty && w->drain.is_saying_goodbye && is_late) {
@@ -47,7 +47,7 @@ void drain_check(struct worker *w)
     } else if (is_empty) {
         say_stopped(w);
     } else if (is_late) {
-        log_error("drain_incomplete", LOG_I64("jobs", in_hand_total(&w->jobs)),
+        log_error("drain_incomplete", LOG_I64("jobs", in_hand_total(&w->in_hand)),
                   LOG_TEXT("action", "they are rescued when our beat is stale"));
         w->exit_code = 1;
         worker_close(w);
@@ -61,10 +61,10 @@ void drain_begin(struct worker *w, int64_t within_us)
                         ? w->servers.config->lock.guard_us
                         : within_us / 2;
     w->standing.stage = WORKER_DRAINING;
-    w->drain.stop_at_us = now + within_us - guard;
-    w->drain.kill_at_us = now + within_us;
+    w->standing.stop_at_us = now + within_us - guard;
+    w->standing.kill_at_us = now + within_us;
     w->drain.give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
-    log_info("draining", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]),
+    log_info("draining", LOG_I64("running", w->in_hand.count[IN_HAND_RUNNING]),
              LOG_I64("within_ms", within_us / US_PER_MS));
     telemetry_publish(w->telemetry);
     w->due.listen = true;

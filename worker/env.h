@@ -35,6 +35,8 @@ struct standing {
     enum worker_stage stage;
     bool is_asked_quiet;            /* an operator asked this registration to take no new jobs */
     bool is_quiet;                  /* takes no new jobs, because of SIGUSR1 or an operator */
+    int64_t stop_at_us;             /* DRAINING: when handlers are asked to stop, … */
+    int64_t kill_at_us;             /* … and then killed */
     char worker_id[WORKER_ID_SIZE]; /* random; a new one for each row */
     bool is_registered;             /* it has a row under that id */
     int64_t beat_confirmed_us;      /* when the last confirmed heartbeat was sent; 0 = none */
@@ -47,7 +49,7 @@ struct due {
     bool registered;     /* the worker has a new row */
     bool beat;           /* the reply to the next heartbeat is wanted now */
     bool limits_of_runs; /* a heartbeat was confirmed: runs may last longer */
-    bool limits;         /* runs have ended that held places of their queues */
+    bool cancels;        /* a heartbeat has brought cancels of jobs that run here */
     bool listen;         /* the stage, the kinds, the paused queues or a weight have changed */
     bool ready;          /* jobs may have become ready for a runner */
     bool dispatch;       /* runners may have become free */

@@ -66,7 +66,7 @@ static long long ms(int64_t us)
 static int64_t oldest_since_us(const struct worker *w, enum in_hand_phase phase, int64_t now_us)
 {
     int64_t oldest = now_us;
-    for (const struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+    for (const struct job_in_hand *job = w->in_hand.by_id; job != NULL; job = job->hh.next) {
         if (in_hand_phase(job) == phase && job->since_us < oldest) {
             oldest = job->since_us;
         }

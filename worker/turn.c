@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/turn.h"
 
+#include "base/clock.h"
+#include "base/timer.h"
 #include "worker/intake/claim.h"
 #include "worker/worker.h"
+
+#define TICK_MS 100
+#define TICK_MIN_MS 20
 
 static void act(struct worker *w)
 {
     if (w->standing.stage == WORKER_CLOSING) {
         return;
     }
+    fetch_take_ended(w);
     const struct due due = w->due;
     w->due = (struct due){.listen = false};
     if (due.registered) {
         worker_on_registered(w);
     }
     if (due.limits_of_runs) {
-        run_limit_all(w, w->standing.beat_confirmed_us);
+        run_limit_all(&w->jobs, w->standing.beat_confirmed_us);
     }
-    if (due.limits) {
-        limits_update(w);
+    if (due.cancels) {
+        cancel_act(&w->jobs);
     }
     if (due.listen) {
         listen_update(w);
@@ -26,8 +32,9 @@ static void act(struct worker *w)
     if (due.ready) {
         claim_place_long(w);
     }
+    run_end_leaving(&w->jobs);
     if (due.ready || due.dispatch) {
-        dispatch_jobs(w);
+        dispatch_jobs(&w->jobs);
     }
     if (due.beat) {
         beat_request(&w->membership);
@@ -40,11 +47,44 @@ static void act(struct worker *w)
     }
 }
 
-static bool is_any_due(const struct due *due)
+static bool is_any_due(const struct worker *w)
 {
-    return due->registered || due->beat || due->limits_of_runs || due->limits || due->listen ||
-           due->ready || due->dispatch || due->room || due->end;
+    const struct due *due = &w->due;
+    return due->registered || due->beat || due->limits_of_runs || due->cancels || due->listen ||
+           due->ready || due->dispatch || due->room || due->end || w->in_hand.leaving != NULL ||
+           w->in_hand.ended != NULL;
 }
+
+/* ---- the tick ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct worker *w = timer->data;
+    int64_t now = clock_boot_us();
+    jobs_tick(&w->jobs, now);
+    if (now >= w->fetch.pause_until_us) {
+        w->due.room = true;
+    }
+    kinds_tick(&w->membership, now);
+    orphans_tick(&w->slots, now);
+    worker_check_started(w, now);
+    ready_check(w);
+    w->due.end = true; /* a deadline of the drain may have passed */
+}
+
+static enum status open_tick(struct worker *w, struct err *err)
+{
+    int64_t tick_ms = (int64_t)(TICK_MS * w->servers.config->time_scale);
+    uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
+    enum status st = timer_open(w->servers.loop, &w->turn.tick, w, "tick", err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    timer_start(&w->turn.tick, on_tick, period, period);
+    return STATUS_OK;
+}
+
+/* ---- turns ---- */
 
 static void on_after_poll(uv_check_t *check)
 {
@@ -61,7 +101,7 @@ static void on_before_poll(uv_prepare_t *prepare)
     struct worker *w = prepare->data;
     act(w);
     spare_look(w);
-    if (w->standing.stage != WORKER_CLOSING && is_any_due(&w->due)) {
+    if (w->standing.stage != WORKER_CLOSING && is_any_due(w)) {
         (void)uv_idle_start(&w->turn.again,
                             on_again); /* the loop does not wait: this turn is short */
     }
@@ -82,7 +122,7 @@ enum status turn_open(struct worker *w, struct err *err)
     }
     uv_unref((uv_handle_t *)&t->before_poll);
     uv_unref((uv_handle_t *)&t->after_poll);
-    return STATUS_OK;
+    return open_tick(w, err);
 }
 
 void turn_close(struct worker *w)
@@ -90,4 +130,5 @@ void turn_close(struct worker *w)
     uv_close((uv_handle_t *)&w->turn.before_poll, NULL);
     uv_close((uv_handle_t *)&w->turn.after_poll, NULL);
     uv_close((uv_handle_t *)&w->turn.again, NULL);
+    uv_close((uv_handle_t *)&w->turn.tick, NULL);
 }

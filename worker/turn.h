@@ -15,6 +15,7 @@ struct worker;
 struct turn {
     uv_prepare_t before_poll;
     uv_check_t after_poll;
+    uv_timer_t tick; /* for what depends on time, such as deadlines */
     uv_idle_t again; /* active while something became due after the last chance to do it */
 };
 

@@ -42,7 +42,7 @@ static void on_beat_answered(void *worker, const struct worker_beat_reply *reply
 {
     struct worker *w = worker;
     listen_take(w, reply);
-    cancel_take(w, reply);
+    cancel_take(&w->jobs, reply);
     worker_take_asked(w, reply->asked);
 }
 
@@ -56,7 +56,7 @@ struct membership_env wiring_membership(struct worker *w)
     return (struct membership_env){.servers = &w->servers,
                                    .standing = &w->standing,
                                    .due = &w->due,
-                                   .jobs = &w->jobs,
+                                   .in_hand = &w->in_hand,
                                    .ctx = w,
                                    .runner_count = runner_count,
                                    .runner_is_current = runner_is_current,
@@ -67,3 +67,65 @@ struct membership_env wiring_membership(struct worker *w)
                                    .answered = on_beat_answered,
                                    .fail = on_failed};
 }
+
+/* ---- jobs/ ---- */
+
+struct jobs_env wiring_jobs(struct worker *w)
+{
+    return (struct jobs_env){.servers = &w->servers,
+                             .standing = &w->standing,
+                             .due = &w->due,
+                             .in_hand = &w->in_hand,
+                             .lengths = &w->lengths,
+                             .slots = &w->slots,
+                             .kinds = &w->membership.kinds,
+                             .metrics = &w->metrics,
+                             .rand = &w->rand};
+}
+
+/* ---- slots/ ---- */
+
+static void on_hello(void *worker, struct slot *slot, const char *json, size_t len)
+{
+    struct worker *w = worker;
+    kinds_take_hello(&w->membership, slots_index(&w->slots, slot), slot_hellos(slot), json, len);
+}
+
+static void on_room(void *worker, struct slot *slot)
+{
+    struct worker *w = worker;
+    run_on_room(&w->jobs, slot);
+}
+
+static void on_ended(void *worker, struct slot *slot, void *job, const struct slot_run *run)
+{
+    struct worker *w = worker;
+    run_on_ended(&w->jobs, slot, job, run);
+}
+
+static void on_returned(void *worker, struct slot *slot, void *job)
+{
+    struct worker *w = worker;
+    run_on_returned(&w->jobs, slot, job);
+}
+
+static void on_died(void *worker, struct slot *slot, int pid, const char *text)
+{
+    struct worker *w = worker;
+    run_on_died(&w->jobs, slot, pid, text);
+}
+
+static void on_load_died(void *worker, struct slot *slot, const char *file, const char *text,
+                         bool is_hung)
+{
+    struct worker *w = worker;
+    (void)slot;
+    kinds_load_died(&w->membership, file, text, is_hung);
+}
+
+const struct slot_events wiring_slot_events = {.hello = on_hello,
+                                               .room = on_room,
+                                               .ended = on_ended,
+                                               .returned = on_returned,
+                                               .died = on_died,
+                                               .load_died = on_load_died};

@@ -4,10 +4,15 @@
 #ifndef CLAIMD_WORKER_WIRING_H
 #define CLAIMD_WORKER_WIRING_H
 
+#include "worker/jobs/jobs.h"
 #include "worker/membership/membership.h"
 
 struct worker;
 
 struct membership_env wiring_membership(struct worker *w);
+struct jobs_env wiring_jobs(struct worker *w);
+
+/* Of all slots; their context is the worker. */
+extern const struct slot_events wiring_slot_events;
 
 #endif

@@ -23,7 +23,7 @@ static void on_pg_up(void *ctx)
     daemon_metrics_pg_up(&w->metrics.daemon);
     log_recovered("postgres_up", &w->pg_complaint);
     job_store_on_up(w->servers.store);
-    cancel_session_up(w);
+    cancel_session_up(&w->jobs);
     registration_begin(&w->membership);
     w->due.room = true;
 }
@@ -63,6 +63,13 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_event_kind event, 
     }
 }
 
+static void on_lease(void *ctx, struct redlock_batch *batch, size_t index, void *user,
+                     enum redlock_state state)
+{
+    struct worker *w = ctx;
+    deadlines_on_lease(&w->jobs, batch, index, user, state);
+}
+
 static void on_lost_pop(void *ctx)
 {
     struct worker *w = ctx;
@@ -89,9 +96,8 @@ static void on_close_due(uv_timer_t *timer)
     hints_close(TAKE(w->servers.hints));
     hint_return_close(w);
     limits_close(w);
-    dispatch_close(w);
+    jobs_close(&w->jobs);
     taken_hints_close(w);
-    deadlines_stop(w);
     membership_close(&w->membership);
     turn_close(w);
     slots_close(&w->slots);
@@ -131,7 +137,7 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 static void be_quiet(struct worker *w)
 {
     w->standing.is_quiet = true;
-    log_info("quiet", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
+    log_info("quiet", LOG_I64("running", w->in_hand.count[IN_HAND_RUNNING]));
     w->due.listen = true;
 }
 
@@ -150,7 +156,7 @@ void worker_take_asked(struct worker *w, const char *asked)
         be_quiet(w);
     } else if (was_asked_quiet && asked[0] == '\0') {
         w->standing.is_quiet = false;
-        log_info("resumed", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
+        log_info("resumed", LOG_I64("running", w->in_hand.count[IN_HAND_RUNNING]));
         w->due.listen = true;
     } else if (strcmp(asked, "drain") == 0 && w->standing.stage == WORKER_RUNNING) {
         drain_begin(w, w->servers.config->worker.drain_us);
@@ -250,7 +256,7 @@ enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *e
     struct redlock_async_options options =
         daemon_lock_options(c, &names, w->servers.loop, ttl_max_us);
     options.on_node = on_lock_node;
-    options.on_state = deadlines_on_lease;
+    options.on_state = on_lease;
     options.ctx = w;
     return daemon_lock_open(&options, &w->servers.lock, err);
 }
@@ -297,7 +303,8 @@ static enum status open_hints(struct worker *w, struct err *err)
 static void on_pg_notify(void *ctx, const char *channel, const char *payload)
 {
     (void)channel; /* there is only one */
-    cancel_take_notify(ctx, payload);
+    struct worker *w = ctx;
+    cancel_take_notify(&w->jobs, payload);
 }
 
 static enum status open_store(struct worker *w, struct err *err)
@@ -362,7 +369,7 @@ static enum status open_slots(struct worker *w, struct err *err)
                                    .doubtful = kinds_doubtful(&w->membership),
                                    .jobs_max = w->servers.config->worker.runner_jobs_max,
                                    .age_us = w->servers.config->worker.runner_age_us,
-                                   .events = &run_slot_events,
+                                   .events = &wiring_slot_events,
                                    .ctx = w};
     return slots_open(&w->slots, &options, (size_t)w->servers.config->worker.slots, err);
 }
@@ -424,6 +431,12 @@ static enum status open_membership(struct worker *w, struct err *err)
     return membership_open(&w->membership, &env, err);
 }
 
+static enum status open_jobs(struct worker *w, struct err *err)
+{
+    const struct jobs_env env = wiring_jobs(w);
+    return jobs_open(&w->jobs, &env, err);
+}
+
 static enum status open_orphans(struct worker *w, struct err *err)
 {
     (void)w;
@@ -441,10 +454,10 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        open_orphans,     find_runner,      find_plugin_owners, open_membership, open_state_dir,
-        open_telemetry,   start_signals,    open_hints,         limits_open,     dispatch_open,
-        taken_hints_open, hint_return_open, open_timers,        deadlines_start, open_store,
-        turn_open,        open_slots};
+        open_orphans,   find_runner,    find_plugin_owners, open_membership,
+        open_state_dir, open_telemetry, start_signals,      open_hints,
+        limits_open,    open_jobs,      taken_hints_open,   hint_return_open,
+        open_timers,    open_store,     turn_open,          open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {
@@ -509,6 +522,7 @@ int worker_main(const struct config *config)
     close_slot(&w->state_lock_fd);
     membership_release(&w->membership);
     lengths_release(&w->lengths);
+    in_hand_release(&w->in_hand);
     free(w);
     return exit_code;
 }

@@ -35,14 +35,7 @@
 #include "worker/intake/listen.h"
 #include "worker/intake/sift.h"
 #include "worker/intake/taken_hints.h"
-#include "worker/jobs/cancel.h"
-#include "worker/jobs/deadlines.h"
-#include "worker/jobs/dispatch.h"
-#include "worker/jobs/jobs_in_hand.h"
-#include "worker/jobs/lengths.h"
-#include "worker/jobs/live.h"
-#include "worker/jobs/run.h"
-#include "worker/jobs/run_stats_save.h"
+#include "worker/jobs/jobs.h"
 #include "worker/membership/membership.h"
 #include "worker/membership/state_dir.h"
 #include "worker/ready.h"
@@ -59,7 +52,8 @@ struct worker {
     struct due due; /* set by any part; turn.c does it */
     struct worker_metrics metrics;
     struct rand rand;
-    struct jobs_in_hand jobs;
+    struct jobs_in_hand in_hand;
+    struct lengths lengths;
 
     /* The parts. */
     struct membership membership;
@@ -68,20 +62,14 @@ struct worker {
     struct taken_hints taken_hints;
     struct sift sift;
     struct limits limits;
-    struct lengths lengths;
-    struct run_stats_save run_stats_save;
     struct hint_return *hint_return;
-    struct dispatch dispatch;
-    struct runs runs;
-    struct deadlines deadlines;
-    struct live live;
-    struct cancel cancel;
     struct ready ready;
     struct spare spare;
     struct drain drain;
     struct turn turn;
 
     struct slots slots;
+    struct jobs jobs;
 
     /* Private to the root. */
     struct telemetry *telemetry;

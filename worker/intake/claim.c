@@ -6,6 +6,7 @@
 #include "base/probe.h"
 #include "base/recorder.h"
 #include "model/hint.h"
+#include "worker/jobs/lease.h"
 #include "worker/worker.h"
 
 #include <assert.h>
@@ -63,7 +64,7 @@ static void let_refused_go(struct worker *w, struct job_in_hand *job)
     if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER && !is_limited) {
         fetch_put_back(w, job);
     }
-    run_let_go(w, job);
+    fetch_let_go(w, job);
     if (is_limited) {
         limits_refused(w, id);
     }
@@ -71,13 +72,13 @@ static void let_refused_go(struct worker *w, struct job_in_hand *job)
 
 static void on_refused(struct worker *w, const struct refused_job *r)
 {
-    struct job_in_hand *job = in_hand_find(&w->jobs, r->id);
+    struct job_in_hand *job = in_hand_find(&w->in_hand, r->id);
     assert(job != NULL);
     record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
            RECORD_I64("why", r->why));
     metric_add(w->metrics.refused[refusal_of(w, r)], 1);
     bool is_full = r->why == CLAIM_QUEUE_FULL;
-    if (in_hand_step(&w->jobs, job, ON_REFUSED) == DO_NOTHING) {
+    if (in_hand_step(&w->in_hand, job, ON_REFUSED) == DO_NOTHING) {
         refused_before_lock(w, job, r->why);
         return;
     }
@@ -99,7 +100,7 @@ static void on_refused(struct worker *w, const struct refused_job *r)
     if (r->why == CLAIM_NOT_TRIED) {
         fetch_pause(w);
     }
-    run_let_go(w, job);
+    fetch_let_go(w, job);
     if (r->why == CLAIM_LIMITED) {
         limits_refused(w, r->id);
     }
@@ -137,9 +138,9 @@ static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
     if (job->length != NULL) {
         lengths_handed_back(&w->lengths, job->length, now_us);
     }
-    in_hand_take(&w->jobs, job);
+    in_hand_take(&w->in_hand, job);
     job->hint_goes = HINT_TO_KIND;
-    run_hand_back(w, job);
+    in_hand_leave(&w->in_hand, job);
 }
 
 /* Hints usually do not name the kind of their job, so some of the jobs that were claimed ahead turn
@@ -148,13 +149,13 @@ void claim_place_long(struct worker *w)
 {
     int64_t now = clock_boot_us();
     struct job_in_hand *next = NULL;
-    for (struct job_in_hand *job = w->jobs.ready; job != NULL; job = next) {
+    for (struct job_in_hand *job = w->in_hand.ready; job != NULL; job = next) {
         next = job->next;
         if (job->is_placed || lengths_is_short(job->length, now)) {
             continue;
         }
         if (fetch_places(w) > 0) {
-            in_hand_place(&w->jobs, job);
+            in_hand_place(&w->in_hand, job);
         } else {
             pass_on(w, job, now);
         }
@@ -164,7 +165,7 @@ void claim_place_long(struct worker *w)
 static void push_ready(struct worker *w, struct job_in_hand *job)
 {
     lengths_fetched(&w->lengths, clock_boot_us() - job->popped_us);
-    in_hand_push_ready(&w->jobs, job);
+    in_hand_push_ready(&w->in_hand, job);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args);
@@ -179,38 +180,36 @@ static void fetch_args(struct worker *w, struct job_in_hand *job)
 {
     struct args_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
-        run_hand_back(w, job);
+        in_hand_leave(&w->in_hand, job);
         return;
     }
     *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
     if (job_store_args(w->servers.store, job->id, job->fence, on_args, wait, NULL) != STATUS_OK) {
         free(wait);
-        run_hand_back(w, job);
+        in_hand_leave(&w->in_hand, job);
         return;
     }
-    (void)in_hand_step(&w->jobs, job, ON_ARGS_ASKED);
+    (void)in_hand_step(&w->in_hand, job, ON_ARGS_ASKED);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args)
 {
     autofree struct args_wait *wait = ctx;
     struct worker *w = wait->worker;
-    struct job_in_hand *job = in_hand_find(&w->jobs, wait->id);
+    struct job_in_hand *job = in_hand_find(&w->in_hand, wait->id);
     if (job == NULL || job->fence != wait->fence || job->state != HAND_FETCHING) {
         return;
     }
     if (st == STATUS_LIMIT) {
-        struct err why = {0};
-        (void)err_fail(&why, STATUS_LIMIT, "%s: longer as text than a handler can be given",
-                       args->too_long);
-        run_fail(w, job, &why);
+        job->too_long = args->too_long;
+        in_hand_leave(&w->in_hand, job);
         return;
     }
     if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
         !copy_text(&job->metadata, args->metadata) ||
         !copy_text(&job->checkpoint, args->checkpoint) ||
         !copy_text(&job->predecessors, args->predecessors)) {
-        run_hand_back(w, job);
+        in_hand_leave(&w->in_hand, job);
         return;
     }
     push_ready(w, job);
@@ -264,11 +263,8 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
  * (ARCHITECTURE §4.7). */
 static void go_on(struct worker *w, struct job_in_hand *job)
 {
-    bool has_lease = job->batch != NULL &&
-                     redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
-                     redlock_batch_deadline_us(job->batch, job->lease_index) > clock_boot_us();
-    if (!has_lease || w->standing.stage != WORKER_RUNNING) {
-        run_hand_back(w, job);
+    if (!lease_is_held(job, clock_boot_us()) || w->standing.stage != WORKER_RUNNING) {
+        in_hand_leave(&w->in_hand, job);
     } else if (job->args == NULL) {
         fetch_args(w, job);
     } else {
@@ -283,7 +279,7 @@ void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action act
         go_on(w, job);
         break;
     case DO_HAND_BACK:
-        run_hand_back(w, job);
+        in_hand_leave(&w->in_hand, job);
         break;
     case DO_LET_GO:
         let_refused_go(w, job);
@@ -296,7 +292,7 @@ void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action act
 
 static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 {
-    struct job_in_hand *job = in_hand_find(&w->jobs, c->id);
+    struct job_in_hand *job = in_hand_find(&w->in_hand, c->id);
     assert(job != NULL);
     bool is_away = is_moved_away(w, job, c);
     bool is_kept =
@@ -308,7 +304,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
     bool may_run = is_kept && !is_away;
-    claim_do(w, job, in_hand_step(&w->jobs, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
+    claim_do(w, job, in_hand_step(&w->in_hand, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
 }
 
 /* ---- the reply ---- */
@@ -316,7 +312,7 @@ static void on_one_claimed(struct worker *w, const struct claimed_job *c)
 /* All ids of a claim were asked for at the same moment, so any of them gives the time. */
 static void count_claim(struct worker *w, int64_t id)
 {
-    const struct job_in_hand *job = in_hand_find(&w->jobs, id);
+    const struct job_in_hand *job = in_hand_find(&w->in_hand, id);
     metric_observe_us(w->metrics.claim, clock_boot_us() - job->asked_us);
 }
 

@@ -6,6 +6,7 @@
 #include "base/recorder.h"
 #include "model/hint.h"
 #include "worker/intake/claim.h"
+#include "worker/jobs/lease.h"
 #include "worker/worker.h"
 
 #include <assert.h>
@@ -24,28 +25,14 @@ void fetch_configure(struct worker *w)
                                  .batch_max = (size_t)w->servers.config->worker.batch_max};
 }
 
-/* True if the slot's current job is short and has not been running for long. */
-static bool is_soon_idle(const struct worker *w, struct slot *slot, int64_t now_us)
-{
-    const struct job_in_hand *job = slot_present(slot);
-    return job == NULL || (lengths_is_short(job->length, now_us) &&
-                           now_us - job->started_us <= lengths_max_us(&w->lengths));
-}
-
 static struct capacity_facts facts(const struct worker *w, int64_t now_us)
 {
-    const size_t *n = w->jobs.count;
+    const size_t *n = w->in_hand.count;
     struct capacity_facts f = {.coming =
                                    n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING],
                                .ready = n[IN_HAND_READY],
                                .finishing = n[IN_HAND_FINISHING]};
-    for (size_t i = 0; i < w->slots.count; i++) {
-        enum slot_state s = slot_state(w->slots.list[i]);
-        f.runners +=
-            s == SLOT_IDLE || (s == SLOT_BUSY && is_soon_idle(w, w->slots.list[i], now_us));
-        f.idle += s == SLOT_IDLE ? 1U : 0U;
-        f.ready += slot_waiting(w->slots.list[i]);
-    }
+    dispatch_count_runners(&w->jobs, now_us, &f);
     f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->lengths.mean_us;
     f.short_us = lengths_max_us(&w->lengths);
     return f;
@@ -58,7 +45,7 @@ static enum lengths_ahead ahead_of_queues(struct worker *w, int64_t now_us)
 
 static size_t places_left(const struct worker *w, const struct capacity_facts *f)
 {
-    return f->runners > w->jobs.placed ? f->runners - w->jobs.placed : 0;
+    return f->runners > w->in_hand.placed ? f->runners - w->in_hand.placed : 0;
 }
 
 /* Also checked for the hints of a pop that was in flight when the state changed. Without a live
@@ -157,12 +144,51 @@ void fetch_put_back(struct worker *w, const struct job_in_hand *job)
     }
 }
 
+void fetch_let_go(struct worker *w, struct job_in_hand *job)
+{
+    lease_release(job);
+    in_hand_remove(&w->in_hand, job);
+}
+
+/* The hint of a job that is passed on names its kind to the next worker that pops it. It is pushed
+ * once the release of the job's lease is acknowledged. */
+static void return_hint(struct worker *w, struct job_in_hand *job)
+{
+    if (job->hint_goes == HINT_TO_KIND) {
+        (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
+    }
+    fetch_put_back(w, job);
+}
+
+void fetch_take_ended(struct worker *w)
+{
+    struct job_in_hand *job = NULL;
+    bool is_any_passed_on = false;
+    if (w->in_hand.ended == NULL) {
+        return;
+    }
+    while ((job = in_hand_take_ended(&w->in_hand)) != NULL) {
+        if (job->is_returned) {
+            return_hint(w, job);
+        }
+        is_any_passed_on = is_any_passed_on || job->hint_goes == HINT_TO_KIND;
+        limits_ended(w, job);
+        in_hand_free(job);
+    }
+    if (is_any_passed_on) {
+        hint_return_now(w);
+    }
+    limits_update(w);
+    w->due.room = true;
+    w->due.end = true;
+}
+
 /* Returns the index of the first id that is claimed ahead: those beyond the idle runners. */
 static size_t ahead_from(const struct worker *w, size_t count)
 {
     struct capacity_facts f = facts(w, clock_boot_us());
-    size_t before = w->jobs.count[IN_HAND_CLAIMING] - count + w->jobs.count[IN_HAND_FETCHING] +
-                    w->jobs.count[IN_HAND_READY];
+    size_t before = w->in_hand.count[IN_HAND_CLAIMING] - count +
+                    w->in_hand.count[IN_HAND_FETCHING] + w->in_hand.count[IN_HAND_READY];
     size_t idle = f.idle > before ? f.idle - before : 0;
     return idle < count ? idle : count;
 }
@@ -175,9 +201,9 @@ static void claim(struct worker *w, const int64_t *ids, size_t count)
     fetch_pause(w);
     metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        struct job_in_hand *job = in_hand_find(&w->jobs, ids[i]);
+        struct job_in_hand *job = in_hand_find(&w->in_hand, ids[i]);
         fetch_put_back(w, job);
-        run_let_go(w, job);
+        fetch_let_go(w, job);
     }
 }
 
@@ -231,7 +257,7 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
  * competing. */
 static bool may_ask_both(const struct worker *w)
 {
-    const size_t *n = w->jobs.count;
+    const size_t *n = w->in_hand.count;
     int64_t now = clock_boot_us();
     struct capacity_facts f = facts(w, now);
     size_t wanted =
@@ -248,7 +274,7 @@ static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size
     }
     bool is_asked = claim_ask(w, ids, count, count);
     for (size_t i = 0; is_asked && i < count; i++) {
-        (void)in_hand_step(&w->jobs, jobs[i], ON_ASKED_BESIDE);
+        (void)in_hand_step(&w->in_hand, jobs[i], ON_ASKED_BESIDE);
     }
 }
 
@@ -264,12 +290,12 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
         struct job_in_hand *job = redlock_batch_user(batch, i);
         take_verdict(w, job, batch, i);
-        enum in_hand_action action = in_hand_step(&w->jobs, job, ON_VERDICT);
+        enum in_hand_action action = in_hand_step(&w->in_hand, job, ON_VERDICT);
         if (action != DO_CLAIM) {
             claim_do(w, job, action);
         } else if (job->batch == NULL || !may_take(w)) {
             fetch_put_back(w, job);
-            run_let_go(w, job);
+            fetch_let_go(w, job);
         } else {
             job->asked_us = now;
             ids[won++] = job->id;
@@ -306,7 +332,7 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
     metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
         fetch_put_back(w, jobs[i]);
-        in_hand_remove(&w->jobs, jobs[i]);
+        in_hand_remove(&w->in_hand, jobs[i]);
     }
 }
 
@@ -314,7 +340,7 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
  * finish is not committed yet, the hint may announce the next attempt, so it is kept. */
 static bool is_in_hand(struct worker *w, const struct hint *h)
 {
-    const struct job_in_hand *job = in_hand_find(&w->jobs, h->id);
+    const struct job_in_hand *job = in_hand_find(&w->in_hand, h->id);
     if (job != NULL && in_hand_phase(job) == IN_HAND_FINISHING) {
         taken_hints_add(w, h);
     }
@@ -362,14 +388,14 @@ void fetch_take(struct worker *w, const struct hint *list, size_t count)
         if (is_in_hand(w, h)) {
             continue;
         }
-        struct job_in_hand *job = in_hand_add(&w->jobs, h->id);
+        struct job_in_hand *job = in_hand_add(&w->in_hand, h->id);
         if (job == NULL) {
             hint_return_add(w, h); /* no memory */
             continue;
         }
         job->score = h->score;
         if (is_placed) {
-            in_hand_place(&w->jobs, job);
+            in_hand_place(&w->in_hand, job);
             places--;
         }
         (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);

@@ -42,6 +42,13 @@ void fetch_take(struct worker *w, const struct hint *list, size_t count);
 /* Puts the job's hint back into its set, later if another worker holds the job's lock. */
 void fetch_put_back(struct worker *w, const struct job_in_hand *job);
 
+/* Lets go of a job that was not claimed: releases its lease and frees its record. */
+void fetch_let_go(struct worker *w, struct job_in_hand *job);
+
+/* Takes the jobs whose ends were committed: puts back the hints of those that wait again, and notes
+ * what their limits allow now. */
+void fetch_take_ended(struct worker *w);
+
 /* Call when a quorum or PostgreSQL is missing: fetches nothing for a while, longer each time. */
 void fetch_pause(struct worker *w);
 

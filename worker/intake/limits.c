@@ -220,7 +220,7 @@ void limits_answered(struct worker *w, size_t claimed, size_t refused)
 {
     size_t most = (size_t)w->servers.config->worker.claim_ahead;
     const struct capacity_answer answer = {
-        .claimed = claimed, .refused = refused, .has_work = w->jobs.count[IN_HAND_READY] > 0};
+        .claimed = claimed, .refused = refused, .has_work = w->in_hand.count[IN_HAND_READY] > 0};
     w->limits.ahead_max = capacity_ahead_max(w->limits.ahead_max, &answer, most);
 }
 

@@ -115,7 +115,7 @@ static int weight_in(const struct worker_beat_reply *reply, const char *queue)
 static bool take_weights(struct worker *w, const struct worker_beat_reply *reply)
 {
     bool is_changed = false;
-    w->jobs.has_weights = reply->weight_count > 0;
+    w->in_hand.has_weights = reply->weight_count > 0;
     for (size_t q = 0; q < w->servers.config->worker.queue_count; q++) {
         int weight = weight_in(reply, w->servers.config->worker.queues[q]);
         is_changed = is_changed || weight != w->listen.weights[q];

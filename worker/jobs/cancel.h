@@ -14,7 +14,7 @@
 
 #define CANCEL_CHANNEL "claimd_cancel" /* payload: the job's id */
 
-struct worker;
+struct jobs;
 struct job_in_hand;
 
 struct cancel {
@@ -23,12 +23,14 @@ struct cancel {
     int64_t long_run_us; /* when a tick last found a long run; 0 = never */
 };
 
-void cancel_session_up(struct worker *w); /* a new session listens to nothing */
-void cancel_tick(struct worker *w, int64_t now_us);
-void cancel_take_notify(struct worker *w, const char *payload);
-void cancel_take(struct worker *w, const struct worker_beat_reply *reply);
+void cancel_session_up(struct jobs *j); /* a new session listens to nothing */
+void cancel_tick(struct jobs *j, int64_t now_us);
+void cancel_take_notify(struct jobs *j, const char *payload);
+/* Notes the cancels that a heartbeat has brought; cancel_act() then asks their handlers to end. */
+void cancel_take(struct jobs *j, const struct worker_beat_reply *reply);
+void cancel_act(struct jobs *j);
 
 /* True once the job's grace has passed since its handler was asked to stop. */
-bool cancel_is_kill_due(const struct worker *w, const struct job_in_hand *job, int64_t now_us);
+bool cancel_is_kill_due(const struct jobs *j, const struct job_in_hand *job, int64_t now_us);
 
 #endif

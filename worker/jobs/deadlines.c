@@ -2,12 +2,10 @@
 #include "worker/jobs/deadlines.h"
 
 #include "base/clock.h"
-#include "base/timer.h"
 #include "model/hint.h"
-#include "worker/worker.h"
+#include "worker/jobs/jobs.h"
+#include "worker/jobs/lease.h"
 
-#define TICK_MS 100
-#define TICK_MIN_MS 20
 #define START_LATE_US (5 * US_PER_S) /* a runner starts a job that it is sent at once … */
 #define LOAD_MAX_US \
     (900 * US_PER_S) /* … unless it has to start a program first: more than any start_timeout */
@@ -15,7 +13,7 @@
 /* ---- lost leases ---- */
 
 struct relock {
-    struct worker *worker;
+    struct jobs *jobs;
     size_t count;
     int64_t ids[REDLOCK_KEYS_MAX];
 };
@@ -23,9 +21,9 @@ struct relock {
 static void on_relocked(void *ctx, struct redlock_batch *batch)
 {
     autofree struct relock *r = ctx;
-    struct worker *w = r->worker;
+    struct jobs *j = r->jobs;
     for (size_t i = 0; i < r->count; i++) {
-        struct job_in_hand *job = in_hand_find(&w->jobs, r->ids[i]);
+        struct job_in_hand *job = in_hand_find(j->env.in_hand, r->ids[i]);
         bool is_won = redlock_batch_result(batch, i) == REDLOCK_OK;
         bool is_wanted = job != NULL && job->relock == r;
         if (is_wanted) {
@@ -51,42 +49,41 @@ static bool is_bare(const struct job_in_hand *job)
 
 /* Running handlers continue without a lease while the heartbeat is fresh; the lease is acquired
  * again under a new token (rule 12). */
-static void relock(struct worker *w)
+static void relock(struct jobs *j)
 {
     char texts[REDLOCK_KEYS_MAX][LOCK_KEY_MAX];
     struct redlock_async_key keys[REDLOCK_KEYS_MAX];
     struct relock *r = malloc(sizeof *r);
-    if (r == NULL || !redlock_async_has_quorum(w->servers.lock)) {
+    if (r == NULL || !redlock_async_has_quorum(j->env.servers->lock)) {
         free(r);
         return;
     }
-    *r = (struct relock){.worker = w};
-    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+    *r = (struct relock){.jobs = j};
+    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
         if (!is_bare(job) || r->count == REDLOCK_KEYS_MAX) {
             continue;
         }
-        size_t len = job_lock_key(texts[r->count], w->servers.config->redis.prefix, job->id);
+        size_t len = job_lock_key(texts[r->count], j->env.servers->config->redis.prefix, job->id);
         keys[r->count] = (struct redlock_async_key){.bytes = texts[r->count], .len = len};
         r->ids[r->count++] = job->id;
     }
     const struct redlock_async_request request = {
         .keys = keys, .count = r->count, .done = on_relocked, .ctx = r};
-    if (r->count == 0 || redlock_async_acquire(w->servers.lock, &request, NULL) != 0) {
+    if (r->count == 0 || redlock_async_acquire(j->env.servers->lock, &request, NULL) != 0) {
         free(r);
         return;
     }
     for (size_t i = 0; i < r->count; i++) {
-        in_hand_find(&w->jobs, r->ids[i])->relock = r;
+        in_hand_find(j->env.in_hand, r->ids[i])->relock = r;
     }
 }
 
-void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t index, void *user,
                         enum redlock_state state)
 {
-    struct worker *w = worker;
     struct job_in_hand *job = NULL;
     (void)user; /* a lease that was acquired again has no user, so search by batch and index */
-    for (job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+    for (job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
         if (job->batch == batch && job->lease_index == index) {
             break;
         }
@@ -110,19 +107,19 @@ void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index,
 
 /* ---- danger ---- */
 
-struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job)
+struct danger_facts deadlines_facts(const struct jobs *j, const struct job_in_hand *job)
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
-                             .grace_us = run_grace_us(w, job)};
-    f.beat_sent_us = job->beat_frozen_us > 0 ? job->beat_frozen_us : w->standing.beat_confirmed_us;
-    if (job->batch != NULL &&
-        redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST) {
+                             .grace_us = run_grace_us(j, job)};
+    f.beat_sent_us =
+        job->beat_frozen_us > 0 ? job->beat_frozen_us : j->env.standing->beat_confirmed_us;
+    if (!lease_is_lost(job)) {
         f.lease_deadline_us = redlock_batch_deadline_us(job->batch, job->lease_index);
     }
     return f;
 }
 
-static void act(struct worker *w, struct job_in_hand *job, int64_t now)
+static void act(struct jobs *j, struct job_in_hand *job, int64_t now)
 {
     bool has_started = slot_has_started(job->slot, job->nonce);
     if (!has_started && slot_present(job->slot) != job) {
@@ -135,11 +132,13 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
         slot_give_up_start(job->slot, START_LATE_US);
         return;
     }
-    struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, now);
-    bool is_drain_stop = w->standing.stage == WORKER_DRAINING && now >= w->drain.stop_at_us;
-    bool is_drain_kill = w->standing.stage == WORKER_DRAINING && now >= w->drain.kill_at_us;
-    if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(w, job, now)) {
+    struct danger_facts facts = deadlines_facts(j, job);
+    struct danger_verdict v = danger_verdict(&facts, &j->deadlines.limits, now);
+    bool is_drain_stop =
+        j->env.standing->stage == WORKER_DRAINING && now >= j->env.standing->stop_at_us;
+    bool is_drain_kill =
+        j->env.standing->stage == WORKER_DRAINING && now >= j->env.standing->kill_at_us;
+    if (v.action == DANGER_KILL || is_drain_kill || cancel_is_kill_due(j, job, now)) {
         bool is_timeout = v.action == DANGER_KILL && v.reason == DANGER_TIMEOUT;
         job->stops |= is_timeout ? RUN_TIMED_OUT : RUN_KILLED;
         slot_kill_run(job->slot, job->nonce);
@@ -154,55 +153,27 @@ static void act(struct worker *w, struct job_in_hand *job, int64_t now)
     slot_limit(job->slot, job->nonce, v.kill_at_us);
 }
 
-static void on_tick(uv_timer_t *timer)
+void deadlines_tick(struct jobs *j, int64_t now_us)
 {
-    struct worker *w = timer->data;
-    int64_t now = clock_boot_us();
     bool has_bare = false;
     struct job_in_hand *next = NULL;
-    dispatch_take_results(w); /* also finds pages that were written over */
-    for (struct job_in_hand *job = w->jobs.by_id; job != NULL;
+    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL;
          job = next) { /* lock.W4: before any I/O */
         next = job->hh.next;
         if (in_hand_phase(job) == IN_HAND_RUNNING) {
-            act(w, job, now);
+            act(j, job, now_us);
             has_bare = has_bare || is_bare(job);
         }
     }
     if (has_bare) {
-        relock(w);
+        relock(j);
     }
-    run_tick(w, now);
-    live_tick(w, now);
-    run_stats_save_tick(w, now);
-    cancel_tick(w, now);
-    if (now >= w->fetch.pause_until_us) {
-        w->due.room = true;
-    }
-    kinds_tick(&w->membership, now);
-    orphans_tick(&w->slots, now);
-    worker_check_started(w, now);
-    ready_check(w);
-    w->due.end = true; /* a deadline of the drain may have passed */
 }
 
-enum status deadlines_start(struct worker *w, struct err *err)
+void deadlines_open(struct jobs *j)
 {
-    w->deadlines.limits =
-        (struct danger_limits){.guard_us = w->servers.config->lock.guard_us,
-                               .kill_margin_us = w->servers.config->lock.kill_margin_us,
-                               .stale_us = w->servers.config->worker.stale_us};
-    int64_t tick_ms = (int64_t)(TICK_MS * w->servers.config->time_scale);
-    uint64_t period = (uint64_t)(tick_ms < TICK_MIN_MS ? TICK_MIN_MS : tick_ms);
-    enum status st = timer_open(w->servers.loop, &w->deadlines.timer, w, "deadlines", err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    timer_start(&w->deadlines.timer, on_tick, period, period);
-    return STATUS_OK;
-}
-
-void deadlines_stop(struct worker *w)
-{
-    uv_close((uv_handle_t *)&w->deadlines.timer, NULL);
+    const struct config *c = j->env.servers->config;
+    j->deadlines.limits = (struct danger_limits){.guard_us = c->lock.guard_us,
+                                                 .kill_margin_us = c->lock.kill_margin_us,
+                                                 .stale_us = c->worker.stale_us};
 }

@@ -9,23 +9,22 @@
 #include "redlock/redlock_async.h"
 #include "worker/jobs/danger.h"
 
-#include <uv.h>
-
 struct job_in_hand;
-struct worker;
+struct jobs;
 
 struct deadlines {
-    uv_timer_t timer; /* the tick */
     struct danger_limits limits;
 };
 
-enum status deadlines_start(struct worker *w, struct err *err) MUST_USE;
-void deadlines_stop(struct worker *w);
+void deadlines_open(struct jobs *j);
+
+/* Stops and kills runs that are due, and acquires lost leases again. */
+void deadlines_tick(struct jobs *j, int64_t now_us);
 
 /* Called by redlock_async when the state of a lease changes. */
-void deadlines_on_lease(void *worker, struct redlock_batch *batch, size_t index, void *user,
+void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t index, void *user,
                         enum redlock_state state);
 
-struct danger_facts deadlines_facts(const struct worker *w, const struct job_in_hand *job);
+struct danger_facts deadlines_facts(const struct jobs *j, const struct job_in_hand *job);
 
 #endif

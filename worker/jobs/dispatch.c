@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "base/timer.h"
-#include "worker/worker.h"
+#include "worker/intake/capacity.h"
+#include "worker/jobs/jobs.h"
+#include "worker/jobs/lease.h"
 
 /* How much work a runner is given at once: many times the cost of a system call, but a short wait
  * for the jobs behind it. */
@@ -54,57 +56,54 @@ static struct job_frame frame_of(const struct job_in_hand *job)
                               .predecessors_len = text_len(job->predecessors)};
 }
 
-static void give(struct worker *w, struct slot *slot, struct job_in_hand *job, int64_t now_us)
+static void give(struct jobs *j, struct slot *slot, struct job_in_hand *job, int64_t now_us)
 {
     struct job_frame frame = frame_of(job);
     job->slot = slot;
     job->started_us = now_us;
-    (void)in_hand_step(&w->jobs, job, ON_SENT);
-    job->nonce = slot_run(slot, &frame, run_kill_at_us(w, job, now_us), job);
+    (void)in_hand_step(j->env.in_hand, job, ON_SENT);
+    job->nonce = slot_run(slot, &frame, run_kill_at_us(j, job, now_us), job);
     if (slot_present(slot) == job) {
-        run_begun(w, job, now_us);
+        run_begun(j, job, now_us);
     }
     probe("W6");
 }
 
 /* A job that takes few octets in PostgreSQL may be long as text (a large exponent, compressible
  * text, many empty tags). No runner can ever take it, so it fails for good, with the reason. */
-static bool fails_unstarted(struct worker *w, struct job_in_hand *job)
+static bool fails_unstarted(struct jobs *j, struct job_in_hand *job)
 {
     struct err why = {0};
     struct job_frame frame = frame_of(job);
     if (job_frame_check(&frame, &why) == STATUS_OK) {
         return false;
     }
-    run_fail(w, job, &why);
+    run_fail(j, job, &why);
     return true;
 }
 
 /* If the kind was withdrawn after the claim, the runners that are free now may not have it. */
-static bool is_served(const struct worker *w, struct job_in_hand *job)
+static bool is_served(const struct jobs *j, struct job_in_hand *job)
 {
-    if (job->kinds_generation != w->membership.kinds.generation) {
-        job->kinds_generation = kind_set_find(&w->membership.kinds.served, job->kind) != NULL
-                                    ? w->membership.kinds.generation
-                                    : 0;
+    if (job->kinds_generation != j->env.kinds->generation) {
+        job->kinds_generation =
+            kind_set_find(&j->env.kinds->served, job->kind) != NULL ? j->env.kinds->generation : 0;
     }
     return job->kinds_generation != 0;
 }
 
 /* If the lease ended while the job waited for a runner, another worker may get the job soon. */
-static bool may_start(const struct worker *w, struct job_in_hand *job, int64_t now_us)
+static bool may_start(const struct jobs *j, struct job_in_hand *job, int64_t now_us)
 {
-    return is_served(w, job) && job->cancel_us == 0 && job->batch != NULL &&
-           redlock_batch_state(job->batch, job->lease_index) != REDLOCK_STATE_LOST &&
-           redlock_batch_deadline_us(job->batch, job->lease_index) > now_us;
+    return is_served(j, job) && job->cancel_us == 0 && lease_is_held(job, now_us);
 }
 
 /* Returns the next job that may start; hands back those ahead of it that may not. */
-static struct job_in_hand *next_startable(struct worker *w, int64_t now_us)
+static struct job_in_hand *next_startable(struct jobs *j, int64_t now_us)
 {
     struct job_in_hand *job = NULL;
-    while ((job = w->jobs.ready) != NULL && !may_start(w, job, now_us)) {
-        run_hand_back(w, in_hand_take_ready(&w->jobs));
+    while ((job = j->env.in_hand->ready) != NULL && !may_start(j, job, now_us)) {
+        run_hand_back(j, in_hand_take_ready(j->env.in_hand));
     }
     return job;
 }
@@ -116,21 +115,21 @@ static bool is_idle(const struct slot *s)
     return slot_state(s) == SLOT_IDLE;
 }
 
-static void fill_idle(struct worker *w, int64_t now_us)
+static void fill_idle(struct jobs *j, int64_t now_us)
 {
-    for (size_t i = 0; i < w->slots.count; i++) {
-        while (is_idle(w->slots.list[i]) && next_startable(w, now_us) != NULL) {
-            struct job_in_hand *job = in_hand_take_ready(&w->jobs);
-            if (!fails_unstarted(w, job)) {
-                give(w, w->slots.list[i], job, now_us);
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        while (is_idle(j->env.slots->list[i]) && next_startable(j, now_us) != NULL) {
+            struct job_in_hand *job = in_hand_take_ready(j->env.in_hand);
+            if (!fails_unstarted(j, job)) {
+                give(j, j->env.slots->list[i], job, now_us);
             }
         }
     }
 }
 
-static size_t at_once(const struct worker *w)
+static size_t at_once(const struct jobs *j)
 {
-    int64_t mean_us = w->lengths.mean_us;
+    int64_t mean_us = j->env.lengths->mean_us;
     if (mean_us <= 0 || mean_us > AT_ONCE_MEAN_MAX_US) {
         return 1;
     }
@@ -159,41 +158,61 @@ static bool may_wait_in(struct slot *s, const struct job_in_hand *job, int64_t n
            slot_takes(s, job->kind, bytes);
 }
 
-static void fill_up(struct worker *w, struct slot *s, size_t wanted, int64_t now_us)
+static void fill_up(struct jobs *j, struct slot *s, size_t wanted, int64_t now_us)
 {
     size_t has = slot_waiting(s) + 1;
     if (has > wanted / 2) {
         return; /* later, with more jobs at a time */
     }
-    while (has < wanted && next_startable(w, now_us) != NULL &&
-           may_wait_in(s, w->jobs.ready, now_us)) {
-        give(w, s, in_hand_take_ready(&w->jobs), now_us);
+    while (has < wanted && next_startable(j, now_us) != NULL &&
+           may_wait_in(s, j->env.in_hand->ready, now_us)) {
+        give(j, s, in_hand_take_ready(j->env.in_hand), now_us);
         has++;
     }
 }
 
 static void on_look(uv_timer_t *timer);
 
-void dispatch_jobs(struct worker *w)
+void dispatch_jobs(struct jobs *j)
 {
     int64_t now = clock_boot_us();
-    if (w->standing.stage != WORKER_RUNNING || w->jobs.ready == NULL || w->slots.count == 0) {
+    if (j->env.standing->stage != WORKER_RUNNING || j->env.in_hand->ready == NULL ||
+        j->env.slots->count == 0) {
         return; /* waiting jobs are handed back when the worker drains (lock.F4) */
     }
-    fill_idle(w, now);
-    size_t most = at_once(w);
-    size_t each = 1 + w->jobs.count[IN_HAND_READY] / w->slots.count;
+    fill_idle(j, now);
+    size_t most = at_once(j);
+    size_t each = 1 + j->env.in_hand->count[IN_HAND_READY] / j->env.slots->count;
     size_t wanted = each < most ? each : most;
     size_t waiting = 0;
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (slot_state(w->slots.list[i]) == SLOT_BUSY && wanted > 1) {
-            fill_up(w, w->slots.list[i], wanted, now);
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        if (slot_state(j->env.slots->list[i]) == SLOT_BUSY && wanted > 1) {
+            fill_up(j, j->env.slots->list[i], wanted, now);
         }
-        slot_flush(w->slots.list[i]);
-        waiting += slot_waiting(w->slots.list[i]);
+        slot_flush(j->env.slots->list[i]);
+        waiting += slot_waiting(j->env.slots->list[i]);
     }
-    if (waiting > 0 && !uv_is_active((uv_handle_t *)&w->dispatch.timer)) {
-        timer_start(&w->dispatch.timer, on_look, LOOK_MS, LOOK_MS);
+    if (waiting > 0 && !uv_is_active((uv_handle_t *)&j->dispatch.timer)) {
+        timer_start(&j->dispatch.timer, on_look, LOOK_MS, LOOK_MS);
+    }
+}
+
+/* True if the slot's current job is short and has not been running for long. */
+static bool is_soon_idle(const struct jobs *j, struct slot *slot, int64_t now_us)
+{
+    const struct job_in_hand *job = slot_present(slot);
+    return job == NULL || (lengths_is_short(job->length, now_us) &&
+                           now_us - job->started_us <= lengths_max_us(j->env.lengths));
+}
+
+void dispatch_count_runners(const struct jobs *j, int64_t now_us, struct capacity_facts *f)
+{
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        struct slot *slot = j->env.slots->list[i];
+        enum slot_state s = slot_state(slot);
+        f->runners += s == SLOT_IDLE || (s == SLOT_BUSY && is_soon_idle(j, slot, now_us));
+        f->idle += s == SLOT_IDLE ? 1U : 0U;
+        f->ready += slot_waiting(slot);
     }
 }
 
@@ -205,68 +224,69 @@ static int64_t present_since_us(struct slot *s)
     return job == NULL ? INT64_MAX : job->started_us;
 }
 
-static bool is_any_idle(const struct worker *w)
+static bool is_any_idle(const struct jobs *j)
 {
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (is_idle(w->slots.list[i])) {
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        if (is_idle(j->env.slots->list[i])) {
             return true;
         }
     }
     return false;
 }
 
-static void take_back_older(struct worker *w, int64_t than_us)
+static void take_back_older(struct jobs *j, int64_t than_us)
 {
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (slot_waiting(w->slots.list[i]) > 0 && present_since_us(w->slots.list[i]) < than_us) {
-            slot_take_back(w->slots.list[i]);
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        if (slot_waiting(j->env.slots->list[i]) > 0 &&
+            present_since_us(j->env.slots->list[i]) < than_us) {
+            slot_take_back(j->env.slots->list[i]);
         }
     }
 }
 
 static void on_look(uv_timer_t *timer)
 {
-    struct worker *w = timer->data;
+    struct jobs *j = timer->data;
     size_t waiting = 0;
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (slot_waiting(w->slots.list[i]) > 0) {
-            slot_take_results(w->slots.list[i]);
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        if (slot_waiting(j->env.slots->list[i]) > 0) {
+            slot_take_results(j->env.slots->list[i]);
         }
     }
-    if (w->jobs.ready == NULL && is_any_idle(w)) {
-        take_back_older(w, clock_boot_us() - SLOW_US);
+    if (j->env.in_hand->ready == NULL && is_any_idle(j)) {
+        take_back_older(j, clock_boot_us() - SLOW_US);
     }
-    for (size_t i = 0; i < w->slots.count; i++) {
-        waiting += slot_waiting(w->slots.list[i]);
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        waiting += slot_waiting(j->env.slots->list[i]);
     }
     if (waiting == 0) {
         (void)uv_timer_stop(timer);
     }
-    w->due.dispatch = true;
+    j->env.due->dispatch = true;
 }
 
-void dispatch_take_results(struct worker *w)
+void dispatch_take_results(struct jobs *j)
 {
-    for (size_t i = 0; i < w->slots.count; i++) {
-        if (slot_state(w->slots.list[i]) == SLOT_BUSY) {
-            slot_take_results(w->slots.list[i]);
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        if (slot_state(j->env.slots->list[i]) == SLOT_BUSY) {
+            slot_take_results(j->env.slots->list[i]);
         }
     }
 }
 
-void dispatch_tick(struct worker *w, int64_t now_us)
+void dispatch_tick(struct jobs *j, int64_t now_us)
 {
-    take_back_older(w, w->standing.stage == WORKER_RUNNING ? now_us - WAIT_MAX_US : INT64_MAX);
+    take_back_older(j, j->env.standing->stage == WORKER_RUNNING ? now_us - WAIT_MAX_US : INT64_MAX);
 }
 
 /* ---- life ---- */
 
-enum status dispatch_open(struct worker *w, struct err *err)
+enum status dispatch_open(struct jobs *j, struct err *err)
 {
-    return timer_open(w->servers.loop, &w->dispatch.timer, w, "dispatch", err);
+    return timer_open(j->env.servers->loop, &j->dispatch.timer, j, "dispatch", err);
 }
 
-void dispatch_close(struct worker *w)
+void dispatch_close(struct jobs *j)
 {
-    uv_close((uv_handle_t *)&w->dispatch.timer, NULL);
+    uv_close((uv_handle_t *)&j->dispatch.timer, NULL);
 }

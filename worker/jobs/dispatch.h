@@ -12,21 +12,25 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct worker;
+struct capacity_facts;
+struct jobs;
 
 struct dispatch {
     uv_timer_t timer; /* active while jobs wait in runners */
 };
 
-enum status dispatch_open(struct worker *w, struct err *err) MUST_USE;
-void dispatch_close(struct worker *w);
+enum status dispatch_open(struct jobs *j, struct err *err) MUST_USE;
+void dispatch_close(struct jobs *j);
 
-void dispatch_jobs(struct worker *w);
+void dispatch_jobs(struct jobs *j);
+
+/* Adds the runners, and the jobs that wait in them. */
+void dispatch_count_runners(const struct jobs *j, int64_t now_us, struct capacity_facts *f);
 
 /* Takes the results of all busy runners. */
-void dispatch_take_results(struct worker *w);
+void dispatch_take_results(struct jobs *j);
 /* Call each tick: takes back jobs that wait behind a run that takes long, or all that wait in a
  * runner while the worker drains. */
-void dispatch_tick(struct worker *w, int64_t now_us);
+void dispatch_tick(struct jobs *j, int64_t now_us);
 
 #endif

@@ -117,18 +117,70 @@ void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job)
     h->placed++;
 }
 
-void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
+static void unlink_job(struct jobs_in_hand *h, struct job_in_hand *job)
 {
     assert(job->state != HAND_READY);
     HASH_DELETE(hh, h->by_id, job);
     h->placed -= counts_as_placed(job, in_hand_phase(job));
     h->count[in_hand_phase(job)]--;
+}
+
+void in_hand_free(struct job_in_hand *job)
+{
     free(job->args);
     free(job->tags);
     free(job->metadata);
     free(job->checkpoint);
     free(job->predecessors);
     free(job);
+}
+
+void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    unlink_job(h, job);
+    in_hand_free(job);
+}
+
+/* ---- jobs that leave ---- */
+
+static struct job_in_hand *pop(struct job_in_hand **list)
+{
+    struct job_in_hand *job = *list;
+    if (job != NULL) {
+        *list = job->next;
+    }
+    return job;
+}
+
+void in_hand_end(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    unlink_job(h, job);
+    job->next = h->ended;
+    h->ended = job;
+}
+
+struct job_in_hand *in_hand_take_ended(struct jobs_in_hand *h)
+{
+    return pop(&h->ended);
+}
+
+void in_hand_release(struct jobs_in_hand *h)
+{
+    struct job_in_hand *job = NULL;
+    while ((job = pop(&h->ended)) != NULL) {
+        in_hand_free(job);
+    }
+}
+
+void in_hand_leave(struct jobs_in_hand *h, struct job_in_hand *job)
+{
+    job->next = h->leaving;
+    h->leaving = job;
+}
+
+struct job_in_hand *in_hand_take_leaving(struct jobs_in_hand *h)
+{
+    return pop(&h->leaving);
 }
 
 /* ---- jobs that wait for a runner ---- */

@@ -85,7 +85,8 @@ struct job_in_hand {
     char hint_kind[JOB_NAME_MAX +
                    1]; /* kind of the set that it was popped from; "" = the queue's own set */
     enum hint_goes hint_goes;
-    bool is_placed; /* not claimed ahead: a runner is reserved for it */
+    bool is_returned; /* it has ended, and waits for a worker again: its hint goes back */
+    bool is_placed;   /* not claimed ahead: a runner is reserved for it */
 
     struct redlock_batch *batch; /* its lease; NULL while a lost one is being acquired again */
     size_t lease_index;
@@ -133,14 +134,18 @@ struct job_in_hand {
     int64_t cancel_us; /* > 0: when this worker learned of the request to cancel it */
     unsigned stops;    /* enum run_stop */
 
-    struct job_in_hand *prev; /* in the list of ready jobs */
+    const char *too_long; /* leaving: what is too long for any handler, a literal; NULL = nothing */
+
+    struct job_in_hand *prev; /* in the list of ready jobs; `next` also in the other two */
     struct job_in_hand *next;
     UT_hash_handle hh;
 };
 
 struct jobs_in_hand {
     struct job_in_hand *by_id;
-    struct job_in_hand *ready; /* sorted by score */
+    struct job_in_hand *ready;   /* sorted by score */
+    struct job_in_hand *leaving; /* claimed, and to be ended before they reach a runner */
+    struct job_in_hand *ended;   /* not in hand any more; see in_hand_end() */
     bool has_weights; /* a queue has a weight: `ready` is sorted by score only within each queue */
     size_t count[IN_HAND_PHASE_COUNT];
     size_t placed; /* placed jobs that are not running yet */
@@ -151,6 +156,20 @@ struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id);
 struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
 /* Frees the job, which must not be HAND_READY. */
 void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job);
+
+/* Moves a job whose end is committed to those that have ended: it is not in hand any more, but what
+ * follows from its end can still be read. */
+void in_hand_end(struct jobs_in_hand *h, struct job_in_hand *job);
+/* Returns NULL if there is none. The caller frees it by in_hand_free(). */
+struct job_in_hand *in_hand_take_ended(struct jobs_in_hand *h);
+void in_hand_free(struct job_in_hand *job);
+/* Frees those that nobody has taken. */
+void in_hand_release(struct jobs_in_hand *h);
+
+/* Notes that a claimed job, which is on no list, is to be handed back or, if `too_long` is set, to
+ * fail. in_hand_take_leaving() returns NULL if there is none; the caller applies ON_END at once. */
+void in_hand_leave(struct jobs_in_hand *h, struct job_in_hand *job);
+struct job_in_hand *in_hand_take_leaving(struct jobs_in_hand *h);
 
 /* Applies an event to the job: moves it to the next state in the table and returns the action to
  * take. The table must have an entry for the event in this state (asserted). For ON_READY call

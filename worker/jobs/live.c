@@ -6,7 +6,7 @@
 #include "protocol/run_said.h"
 #include "sql/queries.h"
 #include "store/pg/params.h"
-#include "worker/worker.h"
+#include "worker/jobs/jobs.h"
 
 #define PERIOD_US (1 * US_PER_S)
 #define ALONE_US (10 * US_PER_S)
@@ -14,7 +14,7 @@
 
 /* The rows of one statement; the texts are copies. */
 struct sent {
-    struct worker *worker;
+    struct jobs *jobs;
     bool is_last; /* for an attempt that has ended: nothing waits for the reply */
     size_t count;
     int64_t ids[BATCH_MAX];
@@ -82,14 +82,14 @@ static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
 /* Makes the next tick send the rows again. If PostgreSQL rejects a checkpoint as JSON, its handler
  * has written into the page without the runner's check. The rows are then sent one by one, so that
  * it costs the other jobs only another try. */
-static void on_failed(struct worker *w, const struct sent *s, enum status st)
+static void on_failed(struct jobs *j, const struct sent *s, enum status st)
 {
     bool is_bad = st == STATUS_INVALID && s->count == 1;
     if (st == STATUS_INVALID && s->count > 1) {
-        w->live.alone_until_us = clock_boot_us() + ALONE_US;
+        j->live.alone_until_us = clock_boot_us() + ALONE_US;
     }
     for (size_t i = 0; i < s->count; i++) {
-        struct job_in_hand *job = in_hand_find(&w->jobs, s->ids[i]);
+        struct job_in_hand *job = in_hand_find(j->env.in_hand, s->ids[i]);
         if (job != NULL && job->fence == s->fences[i]) {
             job->is_checkpoint_bad = job->is_checkpoint_bad || is_bad;
             job->checkpoint_count = 0;
@@ -102,24 +102,24 @@ static void on_saved(void *ctx, enum status st, const struct pg_result *const *r
                      const struct err *err)
 {
     struct sent *s = ctx;
-    struct worker *w = s->worker;
+    struct jobs *j = s->jobs;
     (void)results;
     if (!s->is_last) {
-        w->live.is_in_flight = false;
+        j->live.is_in_flight = false;
     }
     if (st == STATUS_OK) {
-        log_recovered("live_recovered", &w->live.complaint);
-    } else if (complaint_due(&w->live.complaint, clock_boot_us())) {
+        log_recovered("live_recovered", &j->live.complaint);
+    } else if (complaint_due(&j->live.complaint, clock_boot_us())) {
         log_warn("live_failed", LOG_I64("jobs", s->count), LOG_TEXT("err", err->msg),
                  LOG_TEXT("action", "progress and checkpoints are saved later"));
     }
     if (st != STATUS_OK) {
-        on_failed(w, s, st);
+        on_failed(j, s, st);
     }
     sent_free(s);
 }
 
-static bool send_sent(struct worker *w, struct sent *s)
+static bool send_sent(struct jobs *j, struct sent *s)
 {
     const char *texts[BATCH_MAX];
     const char *checkpoints[BATCH_MAX];
@@ -137,65 +137,65 @@ static bool send_sent(struct worker *w, struct sent *s)
     params_uuid(&p, s->worker_id);
     enum status st = params_step(&p, &SQL_JOB_LIVE_SAVE, &request.steps[0], NULL);
     if (st == STATUS_OK) {
-        st = pg_send(w->servers.pg, &request, NULL);
+        st = pg_send(j->env.servers->pg, &request, NULL);
     }
     params_release(&p);
     return st == STATUS_OK;
 }
 
-static struct sent *sent_new(struct worker *w, const struct job_in_hand *job)
+static struct sent *sent_new(struct jobs *j, const struct job_in_hand *job)
 {
     struct sent *s = calloc(1, sizeof *s);
     if (s != NULL) {
-        s->worker = w;
+        s->jobs = j;
         memcpy(s->worker_id, job->worker_id, sizeof s->worker_id);
     }
     return s;
 }
 
-static void send_or_drop(struct worker *w, struct sent *s)
+static void send_or_drop(struct jobs *j, struct sent *s)
 {
-    w->live.is_in_flight = w->live.is_in_flight || !s->is_last;
-    if (!send_sent(w, s)) {
+    j->live.is_in_flight = j->live.is_in_flight || !s->is_last;
+    if (!send_sent(j, s)) {
         struct err err = {0};
         err_set(&err, STATUS_UNAVAILABLE, 0, "no session with PostgreSQL");
         on_saved(s, STATUS_UNAVAILABLE, NULL, &err);
     }
 }
 
-void live_tick(struct worker *w, int64_t now_us)
+void live_tick(struct jobs *j, int64_t now_us)
 {
     struct sent *s = NULL;
-    size_t max = now_us < w->live.alone_until_us ? 1 : BATCH_MAX;
-    if (w->live.is_in_flight || !pg_is_up(w->servers.pg)) {
+    size_t max = now_us < j->live.alone_until_us ? 1 : BATCH_MAX;
+    if (j->live.is_in_flight || !pg_is_up(j->env.servers->pg)) {
         return;
     }
-    for (struct job_in_hand *job = w->jobs.by_id; job != NULL && (s == NULL || s->count < max);
-         job = job->hh.next) {
+    for (struct job_in_hand *job = j->env.in_hand->by_id;
+         job != NULL && (s == NULL || s->count < max); job = job->hh.next) {
         if (in_hand_phase(job) != IN_HAND_RUNNING || now_us - job->said_us < PERIOD_US ||
             !has_news(job)) {
             continue;
         }
-        s = s != NULL ? s : sent_new(w, job);
+        s = s != NULL ? s : sent_new(j, job);
         if (s != NULL && strcmp(s->worker_id, job->worker_id) == 0) {
             take(s, job, now_us);
         }
     }
     if (s != NULL) {
-        send_or_drop(w, s);
+        send_or_drop(j, s);
     }
 }
 
-void live_take_end(struct worker *w, struct job_in_hand *job, bool is_done)
+void live_take_end(struct jobs *j, struct job_in_hand *job, bool is_done)
 {
     if (is_done || !has_news(job)) {
         return;
     }
-    struct sent *s = sent_new(w, job);
+    struct sent *s = sent_new(j, job);
     if (s == NULL) {
         return;
     }
     s->is_last = true;
     take(s, job, clock_boot_us());
-    send_or_drop(w, s);
+    send_or_drop(j, s);
 }

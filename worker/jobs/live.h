@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct worker;
+struct jobs;
 struct job_in_hand;
 
 struct live {
@@ -19,10 +19,10 @@ struct live {
     struct complaint complaint;
 };
 
-void live_tick(struct worker *w, int64_t now_us);
+void live_tick(struct jobs *j, int64_t now_us);
 
 /* Writes the last report of an attempt that has ended. Call it before the job's finish is sent,
  * while its slot still has the page. */
-void live_take_end(struct worker *w, struct job_in_hand *job, bool is_done);
+void live_take_end(struct jobs *j, struct job_in_hand *job, bool is_done);
 
 #endif

@@ -5,8 +5,10 @@
 #include "base/clock.h"
 #include "base/probe.h"
 #include "base/recorder.h"
+#include "worker/intake/capacity.h"
+#include "worker/jobs/jobs.h"
+#include "worker/jobs/lease.h"
 #include "worker/jobs/outcome.h"
-#include "worker/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -14,15 +16,7 @@
 #define READY_WAIT_MAX_US (1 * US_PER_S)
 #define RUNNERS_QUIET_US (60 * US_PER_S)
 
-/* ---- letting go ---- */
-
-void run_let_go(struct worker *w, struct job_in_hand *job)
-{
-    if (job->batch != NULL) {
-        redlock_batch_release(job->batch, job->lease_index);
-    }
-    in_hand_remove(&w->jobs, job);
-}
+/* ---- the reply to a finish ---- */
 
 static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
                                             [FINISH_ALREADY] = "accepted before",
@@ -31,7 +25,7 @@ static const char *const verdict_texts[] = {[FINISH_ACCEPTED] = "accepted",
 
 /* The context of a finish until its reply: the job, and the fields of its log line. */
 struct finish_wait {
-    struct worker *worker;
+    struct jobs *jobs;
     int64_t id;
     int64_t fence;
     const char *outcome; /* a literal */
@@ -74,10 +68,10 @@ static void log_finished(const struct finish_wait *f, const struct job_in_hand *
            LOG_TEXT("verdict", verdict_texts[reply->verdict]), LOG_I64("ran_us", f->ran_us));
 }
 
-static void count_finished(struct worker *w, const struct finish_wait *f,
+static void count_finished(struct jobs *j, const struct finish_wait *f,
                            const struct job_in_hand *job, const struct finish_reply *reply)
 {
-    metric_observe_us(w->metrics.finish, clock_boot_us() - f->ended_us);
+    metric_observe_us(j->env.metrics->finish, clock_boot_us() - f->ended_us);
     if (reply->verdict != FINISH_STALE) {
         metric_add(job->metrics->finished[reply->kind], 1);
     }
@@ -86,20 +80,11 @@ static void count_finished(struct worker *w, const struct finish_wait *f,
     }
 }
 
-/* The hint of a job that is passed on names its kind to the next worker that pops it. */
-static void put_back(struct worker *w, struct job_in_hand *job)
-{
-    if (job->hint_goes == HINT_TO_KIND) {
-        (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
-    }
-    fetch_put_back(w, job);
-}
-
 static void on_finished(void *ctx, const struct finish_reply *reply)
 {
     autofree struct finish_wait *f = ctx;
-    struct worker *w = f->worker;
-    struct job_in_hand *job = in_hand_find(&w->jobs, f->id);
+    struct jobs *j = f->jobs;
+    struct job_in_hand *job = in_hand_find(j->env.in_hand, f->id);
     assert(job != NULL && job->fence == f->fence && in_hand_phase(job) == IN_HAND_FINISHING);
     probe("W9");
     record(finish_kinds[reply->kind].recorded_as, reply->verdict == FINISH_STALE ? "stale" : "ok",
@@ -107,31 +92,22 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
            RECORD_I64("final", reply->kind == FINISH_DISCARDED || reply->kind == FINISH_CANCELLED),
            RECORD_I64("again", reply->verdict == FINISH_ALREADY));
     log_finished(f, job, reply);
-    count_finished(w, f, job, reply);
-    if (f->is_handed_back && !SEEDED_BUG(15) &&
-        (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY)) {
-        put_back(w, job);
-    }
-    bool is_passed_on = job->hint_goes == HINT_TO_KIND;
-    limits_ended(w, job);
-    run_let_go(w, job);
-    if (is_passed_on) {
-        hint_return_now(w); /* once the release of its lease is acknowledged */
-    }
-    w->due.limits = true;
-    w->due.room = true;
-    w->due.end = true;
+    count_finished(j, f, job, reply);
+    job->is_returned = f->is_handed_back && !SEEDED_BUG(15) &&
+                       (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY);
+    lease_release(job);
+    in_hand_end(j->env.in_hand, job);
 }
 
 /* The finish can't be queued. The job stays running in PostgreSQL under a fence that no heartbeat
  * names any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
-static void give_up(struct worker *w, struct job_in_hand *job, const struct err *why)
+static void give_up(struct jobs *j, struct job_in_hand *job, const struct err *why)
 {
     log_error("job_refused", LOG_I64("job", job->id), LOG_TEXT("err", why->msg));
     if (job->batch != NULL) {
         redlock_batch_drop(job->batch, job->lease_index);
     }
-    in_hand_remove(&w->jobs, job);
+    in_hand_remove(j->env.in_hand, job);
 }
 
 /* Starts the error with "poison", so that these jobs can be found among the discarded ones. */
@@ -146,13 +122,13 @@ static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *fa
 
 /* True if the end frees nothing that others may wait for (a key, a place, a batch, jobs after it),
  * and the job would only run again if this worker died now. */
-static bool may_gather(const struct worker *w, const struct job_in_hand *job, enum finish_kind kind)
+static bool may_gather(const struct jobs *j, const struct job_in_hand *job, enum finish_kind kind)
 {
     return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
-           w->standing.stage == WORKER_RUNNING;
+           j->env.standing->stage == WORKER_RUNNING;
 }
 
-static void finish(struct worker *w, struct job_in_hand *job, const struct run_facts *facts,
+static void finish(struct jobs *j, struct job_in_hand *job, const struct run_facts *facts,
                    struct job_finish *finish)
 {
     struct err err = {0};
@@ -166,14 +142,14 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
                                                           : "cancelled while it ran";
         finish->error_len = strlen(finish->error);
     }
-    (void)in_hand_step(&w->jobs, job, ON_END);
+    (void)in_hand_step(j->env.in_hand, job, ON_END);
     struct finish_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
         (void)err_fail(&err, STATUS_NOMEM, "finish");
-        give_up(w, job, &err);
+        give_up(j, job, &err);
         return;
     }
-    *wait = (struct finish_wait){.worker = w,
+    *wait = (struct finish_wait){.jobs = j,
                                  .id = job->id,
                                  .fence = job->fence,
                                  .outcome = v.outcome,
@@ -195,29 +171,29 @@ static void finish(struct worker *w, struct job_in_hand *job, const struct run_f
     finish->key_row = job->key_row;
     finish->second_row = job->second_row;
     finish->place = job->place;
-    finish->may_gather = may_gather(w, job, v.kind);
+    finish->may_gather = may_gather(j, job, v.kind);
     finish->has_live = in_hand_has_live(job);
     finish->is_unkept = job->settings.keeps_none;
     finish->keeps_log = job->settings.keeps_log;
     probe("W7");
     record(finish_kinds[v.kind].recorded_as, "inv", RECORD_I64("job", job->id),
            RECORD_I64("f", job->fence));
-    if (job_store_finish(w->servers.store, finish, on_finished, wait, &err) != STATUS_OK) {
+    if (job_store_finish(j->env.servers->store, finish, on_finished, wait, &err) != STATUS_OK) {
         free(wait);
-        give_up(w, job, &err);
+        give_up(j, job, &err);
         return;
     }
     probe("W8");
 }
 
-void run_hand_back(struct worker *w, struct job_in_hand *job)
+void run_hand_back(struct jobs *j, struct job_in_hand *job)
 {
     struct run_facts facts = {.end = RUN_END_NOT_STARTED, .is_cancelled = job->cancel_us > 0};
     struct job_finish none = {0};
-    finish(w, job, &facts, &none);
+    finish(j, job, &facts, &none);
 }
 
-void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
+void run_fail(struct jobs *j, struct job_in_hand *job, const struct err *why)
 {
     struct run_facts facts = {.end = RUN_END_UNFIT,
                               .is_cancelled = job->cancel_us > 0,
@@ -226,25 +202,41 @@ void run_fail(struct worker *w, struct job_in_hand *job, const struct err *why)
                               .settings = job->settings,
                               .retry_after_us = -1};
     struct job_finish f = {.error = why->msg, .error_len = strlen(why->msg)};
-    finish(w, job, &facts, &f);
+    finish(j, job, &facts, &f);
 }
 
-int64_t run_grace_us(const struct worker *w, const struct job_in_hand *job)
+void run_end_leaving(struct jobs *j)
 {
-    return job->settings.grace_us > 0 ? job->settings.grace_us : w->servers.config->lock.guard_us;
+    struct job_in_hand *job;
+    while ((job = in_hand_take_leaving(j->env.in_hand)) != NULL) {
+        if (job->too_long == NULL) {
+            run_hand_back(j, job);
+            continue;
+        }
+        struct err why = {0};
+        err_set(&why, STATUS_LIMIT, 0, "%s: longer as text than a handler can be given",
+                job->too_long);
+        run_fail(j, job, &why);
+    }
 }
 
-int64_t run_kill_at_us(const struct worker *w, const struct job_in_hand *job, int64_t now_us)
+int64_t run_grace_us(const struct jobs *j, const struct job_in_hand *job)
 {
-    struct danger_facts facts = deadlines_facts(w, job);
-    return danger_verdict(&facts, &w->deadlines.limits, now_us).kill_at_us;
+    return job->settings.grace_us > 0 ? job->settings.grace_us
+                                      : j->env.servers->config->lock.guard_us;
 }
 
-void run_limit_all(struct worker *w, int64_t now_us)
+int64_t run_kill_at_us(const struct jobs *j, const struct job_in_hand *job, int64_t now_us)
 {
-    for (struct job_in_hand *job = w->jobs.by_id; job != NULL; job = job->hh.next) {
+    struct danger_facts facts = deadlines_facts(j, job);
+    return danger_verdict(&facts, &j->deadlines.limits, now_us).kill_at_us;
+}
+
+void run_limit_all(struct jobs *j, int64_t now_us)
+{
+    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
         if (in_hand_phase(job) == IN_HAND_RUNNING) {
-            slot_limit(job->slot, job->nonce, run_kill_at_us(w, job, now_us));
+            slot_limit(job->slot, job->nonce, run_kill_at_us(j, job, now_us));
         }
     }
 }
@@ -253,31 +245,31 @@ void run_limit_all(struct worker *w, int64_t now_us)
 
 /* The runner's own timer may have fired first (fault.A4), or the worker's loop was stopped for long
  * (fault.A3). */
-static bool is_past_kill(const struct worker *w, const struct job_in_hand *job)
+static bool is_past_kill(const struct jobs *j, const struct job_in_hand *job)
 {
-    struct danger_facts facts = deadlines_facts(w, job);
-    struct danger_verdict v = danger_verdict(&facts, &w->deadlines.limits, clock_boot_us());
+    struct danger_facts facts = deadlines_facts(j, job);
+    struct danger_verdict v = danger_verdict(&facts, &j->deadlines.limits, clock_boot_us());
     return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
 }
 
-static enum run_end end_of(const struct worker *w, const struct job_in_hand *job,
+static enum run_end end_of(const struct jobs *j, const struct job_in_hand *job,
                            const struct slot_run *run)
 {
     if (run->end != RUN_END_CRASHED) {
         return run->end;
     }
-    if ((job->stops & RUN_KILLED) != 0 || is_past_kill(w, job)) {
+    if ((job->stops & RUN_KILLED) != 0 || is_past_kill(j, job)) {
         return RUN_END_KILLED;
     }
     return (job->stops & RUN_TIMED_OUT) != 0 ? RUN_END_TIMEOUT : RUN_END_CRASHED;
 }
 
-void run_begun(struct worker *w, struct job_in_hand *job, int64_t now_us)
+void run_begun(struct jobs *j, struct job_in_hand *job, int64_t now_us)
 {
     if (job->state == HAND_BEGUN) {
         return;
     }
-    (void)in_hand_step(&w->jobs, job, ON_BEGUN);
+    (void)in_hand_step(j->env.in_hand, job, ON_BEGUN);
     job->started_us = now_us;
     record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
@@ -292,9 +284,9 @@ static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *
 }
 
 /* The job may have waited behind others in its runner. */
-static void set_started(struct worker *w, struct job_in_hand *job, const struct slot_run *run)
+static void set_started(struct jobs *j, struct job_in_hand *job, const struct slot_run *run)
 {
-    run_begun(w, job, job->started_us);
+    run_begun(j, job, job->started_us);
     if (run->result != NULL) {
         job->started_us = clock_boot_us() - ran_us(job, run->result);
     }
@@ -302,19 +294,19 @@ static void set_started(struct worker *w, struct job_in_hand *job, const struct 
 
 /* Call after set_started(). The mean covers only short kinds, since only these are claimed
  * ahead. */
-static void take_length(struct worker *w, const struct job_in_hand *job)
+static void take_length(struct jobs *j, const struct job_in_hand *job)
 {
     int64_t now_us = clock_boot_us();
     if (job->length != NULL) {
-        lengths_ran(&w->lengths, job->length, now_us - job->started_us, now_us);
+        lengths_ran(j->env.lengths, job->length, now_us - job->started_us, now_us);
     }
     if (lengths_is_short(job->length, now_us)) {
-        w->lengths.mean_us = capacity_mean(w->lengths.mean_us, now_us - job->started_us);
+        j->env.lengths->mean_us = capacity_mean(j->env.lengths->mean_us, now_us - job->started_us);
     }
 }
 
 /* Returns what is stored of the run: its result or error, and its log. */
-static struct job_finish texts_of(const struct worker *w, const struct job_in_hand *job,
+static struct job_finish texts_of(const struct jobs *j, const struct job_in_hand *job,
                                   const struct run_facts *facts, const struct slot_run *run)
 {
     struct job_finish f = {0};
@@ -328,7 +320,7 @@ static struct job_finish texts_of(const struct worker *w, const struct job_in_ha
         f.log_tail_len = r->log_tail_len;
     } else if (run->text != NULL) {
         f.error = facts->end == RUN_END_TIMEOUT ? "timeout: the handler did not stop" : run->text;
-        if (cancel_is_kill_due(w, job, clock_boot_us())) {
+        if (cancel_is_kill_due(j, job, clock_boot_us())) {
             f.error = "cancelled while it ran: the handler did not stop and was killed";
         }
         f.error_len = strlen(f.error);
@@ -338,12 +330,11 @@ static struct job_finish texts_of(const struct worker *w, const struct job_in_ha
     return f;
 }
 
-static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot_run *run)
+void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const struct slot_run *run)
 {
-    struct worker *w = ctx;
     struct job_in_hand *job = user;
     assert(job->slot == slot && in_hand_phase(job) == IN_HAND_RUNNING);
-    struct run_facts facts = {.end = end_of(w, job, run),
+    struct run_facts facts = {.end = end_of(j, job, run),
                               .stops = job->stops,
                               .is_cancelled = job->cancel_us > 0,
                               .attempt = job->attempt,
@@ -351,132 +342,109 @@ static void on_ended(void *ctx, struct slot *slot, void *user, const struct slot
                               .strikes = job_strikes(job->flags),
                               .settings = job->settings,
                               .retry_after_us = -1,
-                              .jitter_unit = (int)rand_below(&w->rand, 1001)};
+                              .jitter_unit = (int)rand_below(j->env.rand, 1001)};
     if (run->result != NULL) {
         facts.said = (enum claimd_outcome)run->result->outcome;
         facts.retry_after_us = run->result->retry_after_us;
     }
     bool is_done = facts.end == RUN_END_SAID && facts.said == CLAIMD_DONE;
-    live_take_end(w, job, is_done);
-    set_started(w, job, run);
+    live_take_end(j, job, is_done);
+    set_started(j, job, run);
     if (facts.end != RUN_END_NOT_STARTED) {
-        take_length(w, job);
+        take_length(j, job);
         metric_observe_us(job->metrics->run, clock_boot_us() - job->started_us);
     }
     job->slot = NULL;
     record("run", is_done ? "ok" : "fail", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
            RECORD_TEXT("end", run_recorded_as(&facts)));
     metric_add(job->metrics->timeouts, facts.end == RUN_END_TIMEOUT ? 1 : 0);
-    struct job_finish f = texts_of(w, job, &facts, run);
+    struct job_finish f = texts_of(j, job, &facts, run);
     f.overran = is_done && (job->stops & RUN_TIMED_OUT) != 0;
-    finish(w, job, &facts, &f);
+    finish(j, job, &facts, &f);
 }
 
-static void on_room(void *ctx, struct slot *slot)
+void run_on_room(struct jobs *j, struct slot *slot)
 {
-    struct worker *w = ctx;
     struct job_in_hand *next = slot_present(slot);
     if (next != NULL) {
-        run_begun(w, next, clock_boot_us());
+        run_begun(j, next, clock_boot_us());
     }
-    w->due.dispatch = true;
-    w->due.room = true;
+    j->env.due->dispatch = true;
+    j->env.due->room = true;
 }
 
-static void on_returned(void *ctx, struct slot *slot, void *user)
+void run_on_returned(struct jobs *j, const struct slot *slot, void *user)
 {
-    struct worker *w = ctx;
     struct job_in_hand *job = user;
     (void)slot;
     assert(job->slot == slot && job->state == HAND_SENT);
     job->slot = NULL;
     job->started_us = 0;
-    in_hand_push_ready(&w->jobs, job);
+    in_hand_push_ready(j->env.in_hand, job);
 }
 
-static void on_hello(void *ctx, struct slot *slot, const char *json, size_t len)
+void run_on_died(struct jobs *j, const struct slot *slot, int pid, const char *text)
 {
-    struct worker *w = ctx;
-    kinds_take_hello(&w->membership, slots_index(&w->slots, slot), slot_hellos(slot), json, len);
-}
-
-static void on_died(void *ctx, struct slot *slot, int pid, const char *text)
-{
-    struct worker *w = ctx;
-    metric_add(w->metrics.runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
-    if (complaint_due(&w->runs.died_complaint, clock_boot_us())) {
+    metric_add(j->env.metrics->runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
+    if (complaint_due(&j->runs.died_complaint, clock_boot_us())) {
         log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),
-                 LOG_I64("deaths", w->runs.died_complaint.count));
+                 LOG_I64("deaths", j->runs.died_complaint.count));
     }
 }
-
-static void on_load_died(void *ctx, struct slot *slot, const char *file, const char *text,
-                         bool is_hung)
-{
-    (void)slot;
-    struct worker *w = ctx;
-    kinds_load_died(&w->membership, file, text, is_hung);
-}
-
-const struct slot_events run_slot_events = {.load_died = on_load_died,
-                                            .hello = on_hello,
-                                            .room = on_room,
-                                            .ended = on_ended,
-                                            .returned = on_returned,
-                                            .died = on_died};
 
 /* ---- timer work ---- */
 
 /* Hands back jobs that were claimed ahead and have waited too long because runs take longer than
  * before; then claims nothing ahead until many short runs have ended. */
-static void hand_back_waiting(struct worker *w, int64_t now)
+static void hand_back_waiting(struct jobs *j, int64_t now)
 {
-    int64_t before_us = w->standing.stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
+    int64_t before_us =
+        j->env.standing->stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
     struct job_in_hand *job;
-    while ((job = in_hand_take_waiting(&w->jobs, before_us)) != NULL) {
-        if (w->lengths.mean_us < READY_WAIT_MAX_US) {
-            w->lengths.mean_us = READY_WAIT_MAX_US;
+    while ((job = in_hand_take_waiting(j->env.in_hand, before_us)) != NULL) {
+        if (j->env.lengths->mean_us < READY_WAIT_MAX_US) {
+            j->env.lengths->mean_us = READY_WAIT_MAX_US;
         }
         log_info("job_waited", LOG_I64("job", job->id), LOG_TEXT("kind", job->kind),
                  LOG_I64("waited_us", now - job->since_us));
-        run_hand_back(w, job);
+        run_hand_back(j, job);
     }
 }
 
 /* Results that PostgreSQL does not accept now are kept and tried again; the log must say so
  * (ARCHITECTURE §4.9). */
-static void log_kept_results(struct worker *w, int64_t now)
+static void log_kept_results(struct jobs *j, int64_t now)
 {
-    const struct err *trouble = job_store_trouble(w->servers.store);
+    const struct err *trouble = job_store_trouble(j->env.servers->store);
     if (trouble == NULL) {
-        int64_t complaints = complaint_end(&w->runs.kept_complaint);
+        int64_t complaints = complaint_end(&j->runs.kept_complaint);
         if (complaints > 0) {
             log_info("results_settled", LOG_I64("refusals", complaints));
         }
-    } else if (complaint_due(&w->runs.kept_complaint, now)) {
-        log_error("results_kept", LOG_I64("jobs", job_store_waiting(w->servers.store)),
+    } else if (complaint_due(&j->runs.kept_complaint, now)) {
+        log_error("results_kept", LOG_I64("jobs", job_store_waiting(j->env.servers->store)),
                   LOG_TEXT("err", trouble->msg), LOG_TEXT("action", "trying again"));
     }
 }
 
 /* One death needs no recovery line; after several, log once that they have stopped. */
-static void log_runners_recovered(struct worker *w, int64_t now)
+static void log_runners_recovered(struct jobs *j, int64_t now)
 {
-    if (!complaint_is_quiet(&w->runs.died_complaint, now, RUNNERS_QUIET_US)) {
+    if (!complaint_is_quiet(&j->runs.died_complaint, now, RUNNERS_QUIET_US)) {
         return;
     }
-    if (w->runs.died_complaint.count == 1) {
-        (void)complaint_end(&w->runs.died_complaint);
+    if (j->runs.died_complaint.count == 1) {
+        (void)complaint_end(&j->runs.died_complaint);
     } else {
-        log_recovered("runners_recovered", &w->runs.died_complaint);
+        log_recovered("runners_recovered", &j->runs.died_complaint);
     }
 }
 
-void run_tick(struct worker *w, int64_t now_us)
+void run_tick(struct jobs *j, int64_t now_us)
 {
-    dispatch_tick(w, now_us);
-    hand_back_waiting(w, now_us);
-    w->due.dispatch = true;
-    log_kept_results(w, now_us);
-    log_runners_recovered(w, now_us);
+    dispatch_tick(j, now_us);
+    hand_back_waiting(j, now_us);
+    j->env.due->dispatch = true;
+    log_kept_results(j, now_us);
+    log_runners_recovered(j, now_us);
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "sql/queries.h"
 #include "store/pg/params.h"
-#include "worker/worker.h"
+#include "worker/jobs/jobs.h"
 
 #define PERIOD_US (5 * US_PER_S)
 #define BATCH_MAX 64
@@ -55,22 +55,22 @@ static void add(struct rows *rows, const struct run_length *length, int64_t now_
 static void on_saved(void *ctx, enum status st, const struct pg_result *const *results,
                      const struct err *err)
 {
-    struct worker *w = ctx;
+    struct jobs *j = ctx;
     (void)results;
-    w->run_stats_save.is_in_flight = false;
+    j->run_stats_save.is_in_flight = false;
     if (st == STATUS_OK) {
-        log_recovered("run_lengths_recovered", &w->run_stats_save.complaint);
-    } else if (complaint_due(&w->run_stats_save.complaint, clock_boot_us())) {
+        log_recovered("run_lengths_recovered", &j->run_stats_save.complaint);
+    } else if (complaint_due(&j->run_stats_save.complaint, clock_boot_us())) {
         log_warn("run_lengths_failed", LOG_TEXT("err", err->msg),
                  LOG_TEXT("action", "claimctl kinds shows what was saved before"));
     }
 }
 
-static bool send_rows(struct worker *w, const struct rows *rows)
+static bool send_rows(struct jobs *j, const struct rows *rows)
 {
     struct params p = {.count = 0};
-    struct pg_request request = {.step_count = 1, .done = on_saved, .ctx = w};
-    params_uuid(&p, w->standing.worker_id);
+    struct pg_request request = {.step_count = 1, .done = on_saved, .ctx = j};
+    params_uuid(&p, j->env.standing->worker_id);
     params_text_array(&p, rows->queues, NULL, rows->count);
     params_text_array(&p, rows->kinds, NULL, rows->count);
     params_i64_array(&p, rows->for_us, rows->count);
@@ -79,7 +79,7 @@ static bool send_rows(struct worker *w, const struct rows *rows)
     params_text_array(&p, rows->buckets, NULL, rows->count);
     enum status st = params_step(&p, &SQL_WORKER_RUN_LENGTHS, &request.steps[0], NULL);
     if (st == STATUS_OK) {
-        st = pg_send(w->servers.pg, &request, NULL);
+        st = pg_send(j->env.servers->pg, &request, NULL);
     }
     params_release(&p);
     return st == STATUS_OK;
@@ -87,10 +87,10 @@ static bool send_rows(struct worker *w, const struct rows *rows)
 
 /* Sends a batch of rows that have changed since they were last sent; false if there are none. Each
  * row holds all runs, so a row that is lost is replaced when its kind runs again. */
-static bool save_some(struct worker *w, int64_t now_us)
+static bool save_some(struct jobs *j, int64_t now_us)
 {
     struct rows *rows = NULL;
-    for (struct run_length *l = w->lengths.by_name;
+    for (struct run_length *l = j->env.lengths->by_name;
          l != NULL && (rows == NULL || rows->count < BATCH_MAX); l = l->hh.next) {
         if (l->stats.changed_us <= l->saved_us) {
             continue;
@@ -102,27 +102,27 @@ static bool save_some(struct worker *w, int64_t now_us)
         add(rows, l, now_us);
         l->saved_us = now_us;
     }
-    bool is_sent = rows != NULL && send_rows(w, rows);
-    w->run_stats_save.is_in_flight = w->run_stats_save.is_in_flight || is_sent;
+    bool is_sent = rows != NULL && send_rows(j, rows);
+    j->run_stats_save.is_in_flight = j->run_stats_save.is_in_flight || is_sent;
     free(rows);
     return is_sent;
 }
 
-void run_stats_save_tick(struct worker *w, int64_t now_us)
+void run_stats_save_tick(struct jobs *j, int64_t now_us)
 {
-    struct run_stats_save *s = &w->run_stats_save;
-    if (s->is_in_flight || now_us < s->next_us || !w->standing.is_registered ||
-        !pg_is_up(w->servers.pg)) {
+    struct run_stats_save *s = &j->run_stats_save;
+    if (s->is_in_flight || now_us < s->next_us || !j->env.standing->is_registered ||
+        !pg_is_up(j->env.servers->pg)) {
         return;
     }
-    if (!save_some(w, now_us)) {
+    if (!save_some(j, now_us)) {
         s->next_us = now_us + PERIOD_US;
     }
 }
 
-void run_stats_save_last(struct worker *w)
+void run_stats_save_last(struct jobs *j)
 {
     int64_t now_us = clock_boot_us();
-    while (w->standing.is_registered && pg_is_up(w->servers.pg) && save_some(w, now_us)) {
+    while (j->env.standing->is_registered && pg_is_up(j->env.servers->pg) && save_some(j, now_us)) {
     }
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct worker;
+struct jobs;
 
 struct run_stats_save {
     bool is_in_flight;
@@ -18,9 +18,9 @@ struct run_stats_save {
     struct complaint complaint;
 };
 
-void run_stats_save_tick(struct worker *w, int64_t now_us);
+void run_stats_save_tick(struct jobs *j, int64_t now_us);
 
 /* Call before the worker's row is marked as stopped. */
-void run_stats_save_last(struct worker *w);
+void run_stats_save_last(struct jobs *j);
 
 #endif

@@ -16,7 +16,7 @@ struct membership_env {
     struct servers *servers;
     struct standing *standing;
     struct due *due;
-    struct jobs_in_hand *jobs; /* reported by heartbeats */
+    struct jobs_in_hand *in_hand; /* reported by heartbeats */
 
     void *ctx; /* of all that follows */
     /* The runners, by the index of their slot; see slot_is_current() and slot_replace(). */
