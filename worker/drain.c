@@ -39,8 +39,7 @@ void drain_check(struct worker *w)
     if (w->standing.stage != WORKER_DRAINING) {
         return;
     }
-    bool is_empty = in_hand_total(&w->in_hand) == 0 && taken_hints_is_idle(w) && sift_is_idle(w) &&
-                    hint_return_is_idle(w);
+    bool is_empty = in_hand_total(&w->in_hand) == 0 && intake_is_idle(&w->intake);
     bool is_late = clock_boot_us() >= w->drain.give_up_at_us;
     if (is_empty && w->drain.is_saying_goodbye && is_late) {
         worker_close(w);

@@ -9,8 +9,6 @@
 
 #include <stdio.h>
 
-#define CLAIM_TIMEOUTS 2 /* × postgres.timeout_ms: the segment in flight and the claim's own */
-
 /* ---- readiness, logged once ---- */
 
 /* Appends to "a,b"; the list is cut if it would be too long. */
@@ -74,30 +72,17 @@ static int64_t oldest_since_us(const struct worker *w, enum in_hand_phase phase,
     return oldest;
 }
 
-static int64_t claim_bound_us(const struct worker *w)
-{
-    return CLAIM_TIMEOUTS * w->servers.config->postgres.timeout_us;
-}
-
-void ready_setback(struct worker *w, int64_t now_us)
-{
-    if (w->ready.setbacks_since_us == 0 || now_us - w->ready.setback_us > claim_bound_us(w)) {
-        w->ready.setbacks_since_us =
-            now_us; /* the first one, or the first after a long time: a new series begins */
-    }
-    w->ready.setback_us = now_us;
-}
-
 /* A lock round as old as a lease can no longer win one. A worker that has nothing to claim has no
  * setbacks either. */
 static void check_claiming(const struct worker *w, struct health *ret)
 {
+    const struct fetch *f = &w->intake.fetch;
     int64_t now_us = clock_boot_us();
-    int64_t bound_us = claim_bound_us(w);
+    int64_t bound_us = fetch_claim_bound_us(&w->intake);
     int64_t locking_us = now_us - oldest_since_us(w, IN_HAND_LOCKING, now_us);
     int64_t claiming_us = now_us - oldest_since_us(w, IN_HAND_CLAIMING, now_us);
-    bool is_failing = w->ready.setbacks_since_us > 0 && now_us - w->ready.setback_us <= bound_us;
-    int64_t failing_us = is_failing ? now_us - w->ready.setbacks_since_us : 0;
+    bool is_failing = f->setbacks_since_us > 0 && now_us - f->setback_us <= bound_us;
+    int64_t failing_us = is_failing ? now_us - f->setbacks_since_us : 0;
     if (locking_us > w->servers.config->lock.ttl_us) {
         health_add(ret, "claiming", false, "a lock round has hung for %lld ms", ms(locking_us));
     } else if (claiming_us > bound_us) {

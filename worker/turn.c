@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/timer.h"
-#include "worker/intake/claim.h"
 #include "worker/worker.h"
 
 #define TICK_MS 100
@@ -14,7 +13,7 @@ static void act(struct worker *w)
     if (w->standing.stage == WORKER_CLOSING) {
         return;
     }
-    fetch_take_ended(w);
+    fetch_take_ended(&w->intake);
     const struct due due = w->due;
     w->due = (struct due){.listen = false};
     if (due.registered) {
@@ -27,10 +26,10 @@ static void act(struct worker *w)
         cancel_act(&w->jobs);
     }
     if (due.listen) {
-        listen_update(w);
+        listen_update(&w->intake);
     }
     if (due.ready) {
-        claim_place_long(w);
+        claim_place_long(&w->intake);
     }
     run_end_leaving(&w->jobs);
     if (due.ready || due.dispatch) {
@@ -40,7 +39,7 @@ static void act(struct worker *w)
         beat_request(&w->membership);
     }
     if (due.room) {
-        fetch_poke(w);
+        fetch_poke(&w->intake);
     }
     if (due.end) {
         drain_check(w);
@@ -62,7 +61,7 @@ static void on_tick(uv_timer_t *timer)
     struct worker *w = timer->data;
     int64_t now = clock_boot_us();
     jobs_tick(&w->jobs, now);
-    if (now >= w->fetch.pause_until_us) {
+    if (now >= w->intake.fetch.pause_until_us) {
         w->due.room = true;
     }
     kinds_tick(&w->membership, now);

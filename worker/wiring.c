@@ -30,7 +30,8 @@ static enum status open_lock(void *worker, int64_t ttl_max_us, struct err *err)
 
 static void put_back(void *worker, const struct hint *hint)
 {
-    hint_return_add(worker, hint);
+    struct worker *w = worker;
+    hint_return_add(&w->intake, hint);
 }
 
 static int spare_least(void *worker)
@@ -41,7 +42,7 @@ static int spare_least(void *worker)
 static void on_beat_answered(void *worker, const struct worker_beat_reply *reply)
 {
     struct worker *w = worker;
-    listen_take(w, reply);
+    listen_take(&w->intake, reply);
     cancel_take(&w->jobs, reply);
     worker_take_asked(w, reply->asked);
 }
@@ -81,6 +82,28 @@ struct jobs_env wiring_jobs(struct worker *w)
                              .kinds = &w->membership.kinds,
                              .metrics = &w->metrics,
                              .rand = &w->rand};
+}
+
+/* ---- intake/ ---- */
+
+static void count_runners(void *worker, int64_t now_us, struct capacity_facts *f)
+{
+    const struct worker *w = worker;
+    dispatch_count_runners(&w->jobs, now_us, f);
+}
+
+struct intake_env wiring_intake(struct worker *w)
+{
+    return (struct intake_env){.servers = &w->servers,
+                               .standing = &w->standing,
+                               .due = &w->due,
+                               .in_hand = &w->in_hand,
+                               .lengths = &w->lengths,
+                               .kinds = &w->membership.kinds,
+                               .metrics = &w->metrics,
+                               .rand = &w->rand,
+                               .ctx = w,
+                               .count_runners = count_runners};
 }
 
 /* ---- slots/ ---- */

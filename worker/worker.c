@@ -70,6 +70,24 @@ static void on_lease(void *ctx, struct redlock_batch *batch, size_t index, void 
     deadlines_on_lease(&w->jobs, batch, index, user, state);
 }
 
+static size_t on_want(void *ctx)
+{
+    struct worker *w = ctx;
+    return fetch_want(&w->intake);
+}
+
+static void on_popped(void *ctx, const struct hint *list, size_t count)
+{
+    struct worker *w = ctx;
+    fetch_popped(&w->intake, list, count);
+}
+
+static void on_freed(void *ctx, const struct freed_job *job)
+{
+    struct worker *w = ctx;
+    limits_freed(&w->intake, job);
+}
+
 static void on_lost_pop(void *ctx)
 {
     struct worker *w = ctx;
@@ -94,10 +112,8 @@ static void on_close_due(uv_timer_t *timer)
     uv_close((uv_handle_t *)&w->reload_timer, NULL);
     hints_popper_close(TAKE(w->servers.popper));
     hints_close(TAKE(w->servers.hints));
-    hint_return_close(w);
-    limits_close(w);
+    intake_close(&w->intake);
     jobs_close(&w->jobs);
-    taken_hints_close(w);
     membership_close(&w->membership);
     turn_close(w);
     slots_close(&w->slots);
@@ -191,7 +207,7 @@ static void on_reload_due(uv_timer_t *timer)
     }
     take_redis_password(w, next->redis.password);
     w->servers.config = next;
-    fetch_configure(w);
+    fetch_configure(&w->intake);
     slots_set_recycling(&w->slots, next->worker.runner_jobs_max, next->worker.runner_age_us);
     w->due.room = true;
 }
@@ -291,8 +307,8 @@ static enum status open_hints(struct worker *w, struct err *err)
     struct hints_popper_options popper = {.nodes = hints,
                                           .waker = w->servers.hints,
                                           .block_us = c->worker.block_us,
-                                          .on_popped = fetch_popped,
-                                          .want = fetch_want,
+                                          .on_popped = on_popped,
+                                          .want = on_want,
                                           .on_lost = on_lost_pop,
                                           .on_news = on_news,
                                           .ctx = w};
@@ -332,7 +348,7 @@ static enum status open_store(struct worker *w, struct err *err)
     struct job_store_options store = {.pg = w->servers.pg,
                                       .loop = w->servers.loop,
                                       .worker_id = "",
-                                      .on_freed = limits_freed,
+                                      .on_freed = on_freed,
                                       .ctx = w};
     return job_store_open(&store, &w->servers.store, err);
 }
@@ -377,7 +393,7 @@ static enum status open_slots(struct worker *w, struct err *err)
 /* Called right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
-    worker_metrics_collect(ctx);
+    worker_collect(ctx);
     log_nodes(ctx);
 }
 
@@ -431,6 +447,12 @@ static enum status open_membership(struct worker *w, struct err *err)
     return membership_open(&w->membership, &env, err);
 }
 
+static enum status open_intake(struct worker *w, struct err *err)
+{
+    const struct intake_env env = wiring_intake(w);
+    return intake_open(&w->intake, &env, err);
+}
+
 static enum status open_jobs(struct worker *w, struct err *err)
 {
     const struct jobs_env env = wiring_jobs(w);
@@ -454,10 +476,9 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        open_orphans,   find_runner,    find_plugin_owners, open_membership,
-        open_state_dir, open_telemetry, start_signals,      open_hints,
-        limits_open,    open_jobs,      taken_hints_open,   hint_return_open,
-        open_timers,    open_store,     turn_open,          open_slots};
+        open_orphans,   find_runner,   find_plugin_owners, open_membership, open_state_dir,
+        open_telemetry, start_signals, open_hints,         open_intake,     open_jobs,
+        open_timers,    open_store,    turn_open,          open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {
@@ -473,7 +494,6 @@ static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *
     w->servers.config = config;
     w->state_lock_fd = -1;
     rand_seed_from_system(&w->rand);
-    fetch_configure(w);
     w->start_deadline_us = clock_boot_us() + START_DEADLINE_FACTOR * config->postgres.timeout_us;
 }
 

@@ -29,12 +29,7 @@
 #include "store/worker_store.h"
 #include "worker/drain.h"
 #include "worker/env.h"
-#include "worker/intake/fetch.h"
-#include "worker/intake/hint_return.h"
-#include "worker/intake/limits.h"
-#include "worker/intake/listen.h"
-#include "worker/intake/sift.h"
-#include "worker/intake/taken_hints.h"
+#include "worker/intake/intake.h"
 #include "worker/jobs/jobs.h"
 #include "worker/membership/membership.h"
 #include "worker/membership/state_dir.h"
@@ -57,12 +52,6 @@ struct worker {
 
     /* The parts. */
     struct membership membership;
-    struct listen listen;
-    struct fetch fetch;
-    struct taken_hints taken_hints;
-    struct sift sift;
-    struct limits limits;
-    struct hint_return *hint_return;
     struct ready ready;
     struct spare spare;
     struct drain drain;
@@ -70,6 +59,7 @@ struct worker {
 
     struct slots slots;
     struct jobs jobs;
+    struct intake intake;
 
     /* Private to the root. */
     struct telemetry *telemetry;
@@ -88,6 +78,9 @@ struct worker {
 };
 
 int worker_main(const struct config *config);
+
+/* Copies states and the counts of libraries into the metrics (collect.c). */
+void worker_collect(struct worker *w);
 
 /* Connects to the lock nodes. Call when the cluster is joined. */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;

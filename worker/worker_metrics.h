@@ -70,16 +70,11 @@ struct worker_metrics {
     struct kind_metrics *last_kind;
 };
 
-struct worker;
-
 void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
                          const struct config *config);
 
 /* Returns the series of a kind that this worker serves, valid for its life. Never NULL. */
 struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *queue,
                                          const char *kind);
-
-/* Copies states and the counts of libraries. */
-void worker_metrics_collect(struct worker *w);
 
 #endif

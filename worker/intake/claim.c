@@ -6,8 +6,8 @@
 #include "base/probe.h"
 #include "base/recorder.h"
 #include "model/hint.h"
+#include "worker/intake/intake.h"
 #include "worker/jobs/lease.h"
-#include "worker/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -25,12 +25,12 @@ static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, i
     return is_moved ? hint_score(priority, ready_unix_us) : job->score;
 }
 
-static bool serves(const struct worker *w, const char *kind)
+static bool serves(const struct intake *in, const char *kind)
 {
-    return kind_set_find(&w->membership.kinds.served, kind) != NULL;
+    return kind_set_find(&in->env.kinds->served, kind) != NULL;
 }
 
-static enum refusal refusal_of(const struct worker *w, const struct refused_job *r)
+static enum refusal refusal_of(const struct intake *in, const struct refused_job *r)
 {
     switch (r->why) {
     case CLAIM_GONE:
@@ -40,7 +40,7 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
     case CLAIM_QUEUE_FULL:
         return REFUSED_LIMITED;
     case CLAIM_PUT_BACK:
-        return r->kind == NULL || serves(w, r->kind) ? REFUSED_LOCKED : REFUSED_UNSERVED;
+        return r->kind == NULL || serves(in, r->kind) ? REFUSED_LOCKED : REFUSED_UNSERVED;
     case CLAIM_NOT_TRIED:
         break;
     }
@@ -49,60 +49,60 @@ static enum refusal refusal_of(const struct worker *w, const struct refused_job 
 
 /* There is nothing to release yet: the lock's verdict has not arrived. If an edit has moved the
  * job, the next worker that takes its hint finds that out. */
-static void refused_before_lock(struct worker *w, struct job_in_hand *job, enum claim_refusal why)
+static void refused_before_lock(struct intake *in, struct job_in_hand *job, enum claim_refusal why)
 {
     job->refused = why;
     if (why == CLAIM_NOT_TRIED) {
-        fetch_pause(w);
+        fetch_pause(in);
     }
 }
 
-static void let_refused_go(struct worker *w, struct job_in_hand *job)
+static void let_refused_go(struct intake *in, struct job_in_hand *job)
 {
     int64_t id = job->id;
     bool is_limited = job->refused == CLAIM_LIMITED;
     if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER && !is_limited) {
-        fetch_put_back(w, job);
+        fetch_put_back(in, job);
     }
-    fetch_let_go(w, job);
+    fetch_let_go(in, job);
     if (is_limited) {
-        limits_refused(w, id);
+        limits_refused(in, id);
     }
 }
 
-static void on_refused(struct worker *w, const struct refused_job *r)
+static void on_refused(struct intake *in, const struct refused_job *r)
 {
-    struct job_in_hand *job = in_hand_find(&w->in_hand, r->id);
+    struct job_in_hand *job = in_hand_find(in->env.in_hand, r->id);
     assert(job != NULL);
     record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
            RECORD_I64("why", r->why));
-    metric_add(w->metrics.refused[refusal_of(w, r)], 1);
+    metric_add(in->env.metrics->refused[refusal_of(in, r)], 1);
     bool is_full = r->why == CLAIM_QUEUE_FULL;
-    if (in_hand_step(&w->in_hand, job, ON_REFUSED) == DO_NOTHING) {
-        refused_before_lock(w, job, r->why);
+    if (in_hand_step(in->env.in_hand, job, ON_REFUSED) == DO_NOTHING) {
+        refused_before_lock(in, job, r->why);
         return;
     }
     if ((r->why == CLAIM_PUT_BACK || is_full) && r->queue != NULL && r->kind != NULL) {
         int64_t score = score_to_keep(job, r->queue, r->priority, r->ready_at_unix_us);
-        bool is_ours = serves(w, r->kind);
-        hint_return_add(w, &(struct hint){.id = r->id,
-                                          .score = score,
-                                          .queue = r->queue,
-                                          .kind = is_ours ? job->hint_kind : r->kind});
+        bool is_ours = serves(in, r->kind);
+        hint_return_add(in, &(struct hint){.id = r->id,
+                                           .score = score,
+                                           .queue = r->queue,
+                                           .kind = is_ours ? job->hint_kind : r->kind});
         if (is_full) {
-            limits_full(w, r->queue);
+            limits_full(in, r->queue);
         } else if (is_ours) {
-            w->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
+            in->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
     } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
-        fetch_put_back(w, job);
+        fetch_put_back(in, job);
     }
     if (r->why == CLAIM_NOT_TRIED) {
-        fetch_pause(w);
+        fetch_pause(in);
     }
-    fetch_let_go(w, job);
+    fetch_let_go(in, job);
     if (r->why == CLAIM_LIMITED) {
-        limits_refused(w, r->id);
+        limits_refused(in, r->id);
     }
 }
 
@@ -133,92 +133,93 @@ static bool copy_text(char **ret, const char *text)
 /* Hands the job back, since another worker may have a runner for it now. This happens once per job:
  * the next hint of it that this worker pops names its kind, and is taken only if a runner is free
  * for it (docs/decisions/0024). */
-static void pass_on(struct worker *w, struct job_in_hand *job, int64_t now_us)
+static void pass_on(struct intake *in, struct job_in_hand *job, int64_t now_us)
 {
     if (job->length != NULL) {
-        lengths_handed_back(&w->lengths, job->length, now_us);
+        lengths_handed_back(in->env.lengths, job->length, now_us);
     }
-    in_hand_take(&w->in_hand, job);
+    in_hand_take(in->env.in_hand, job);
     job->hint_goes = HINT_TO_KIND;
-    in_hand_leave(&w->in_hand, job);
+    in_hand_leave(in->env.in_hand, job);
 }
 
 /* Hints usually do not name the kind of their job, so some of the jobs that were claimed ahead turn
  * out to be long. Each of these needs a runner on which no other long job was placed. */
-void claim_place_long(struct worker *w)
+void claim_place_long(struct intake *in)
 {
     int64_t now = clock_boot_us();
     struct job_in_hand *next = NULL;
-    for (struct job_in_hand *job = w->in_hand.ready; job != NULL; job = next) {
+    for (struct job_in_hand *job = in->env.in_hand->ready; job != NULL; job = next) {
         next = job->next;
         if (job->is_placed || lengths_is_short(job->length, now)) {
             continue;
         }
-        if (fetch_places(w) > 0) {
-            in_hand_place(&w->in_hand, job);
+        if (fetch_places(in) > 0) {
+            in_hand_place(in->env.in_hand, job);
         } else {
-            pass_on(w, job, now);
+            pass_on(in, job, now);
         }
     }
 }
 
-static void push_ready(struct worker *w, struct job_in_hand *job)
+static void push_ready(struct intake *in, struct job_in_hand *job)
 {
-    lengths_fetched(&w->lengths, clock_boot_us() - job->popped_us);
-    in_hand_push_ready(&w->in_hand, job);
+    lengths_fetched(in->env.lengths, clock_boot_us() - job->popped_us);
+    in_hand_push_ready(in->env.in_hand, job);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args);
 
 struct args_wait {
-    struct worker *worker;
+    struct intake *intake;
     int64_t id;
     int64_t fence;
 };
 
-static void fetch_args(struct worker *w, struct job_in_hand *job)
+static void fetch_args(struct intake *in, struct job_in_hand *job)
 {
     struct args_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
-        in_hand_leave(&w->in_hand, job);
+        in_hand_leave(in->env.in_hand, job);
         return;
     }
-    *wait = (struct args_wait){.worker = w, .id = job->id, .fence = job->fence};
-    if (job_store_args(w->servers.store, job->id, job->fence, on_args, wait, NULL) != STATUS_OK) {
+    *wait = (struct args_wait){.intake = in, .id = job->id, .fence = job->fence};
+    if (job_store_args(in->env.servers->store, job->id, job->fence, on_args, wait, NULL) !=
+        STATUS_OK) {
         free(wait);
-        in_hand_leave(&w->in_hand, job);
+        in_hand_leave(in->env.in_hand, job);
         return;
     }
-    (void)in_hand_step(&w->in_hand, job, ON_ARGS_ASKED);
+    (void)in_hand_step(in->env.in_hand, job, ON_ARGS_ASKED);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args)
 {
     autofree struct args_wait *wait = ctx;
-    struct worker *w = wait->worker;
-    struct job_in_hand *job = in_hand_find(&w->in_hand, wait->id);
+    struct intake *in = wait->intake;
+    struct job_in_hand *job = in_hand_find(in->env.in_hand, wait->id);
     if (job == NULL || job->fence != wait->fence || job->state != HAND_FETCHING) {
         return;
     }
     if (st == STATUS_LIMIT) {
         job->too_long = args->too_long;
-        in_hand_leave(&w->in_hand, job);
+        in_hand_leave(in->env.in_hand, job);
         return;
     }
     if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
         !copy_text(&job->metadata, args->metadata) ||
         !copy_text(&job->checkpoint, args->checkpoint) ||
         !copy_text(&job->predecessors, args->predecessors)) {
-        in_hand_leave(&w->in_hand, job);
+        in_hand_leave(in->env.in_hand, job);
         return;
     }
-    push_ready(w, job);
-    w->due.ready = true;
+    push_ready(in, job);
+    in->env.due->ready = true;
 }
 
 /* Takes over the job's queue if an edit has moved it since its hint was pushed. True if this worker
  * does not serve that queue. */
-static bool is_moved_away(const struct worker *w, struct job_in_hand *job,
+static bool is_moved_away(const struct intake *in, struct job_in_hand *job,
                           const struct claimed_job *c)
 {
     job->score = score_to_keep(job, c->queue, c->priority, c->ready_at_unix_us);
@@ -227,18 +228,18 @@ static bool is_moved_away(const struct worker *w, struct job_in_hand *job,
     }
     (void)snprintf(job->queue, sizeof job->queue, "%s", c->queue);
     job->hint_kind[0] = '\0';
-    return !listen_serves(w, c->queue);
+    return !listen_serves(in, c->queue);
 }
 
-static void keep_length(struct worker *w, struct job_in_hand *job, const char *kind)
+static void keep_length(struct intake *in, struct job_in_hand *job, const char *kind)
 {
-    size_t place = listen_place(w, job->queue);
+    size_t place = listen_place(in, job->queue);
     job->length = place == SIZE_MAX
                       ? NULL
-                      : lengths_claimed(&w->lengths, place, job->queue, kind, job->claimed_us);
+                      : lengths_claimed(in->env.lengths, place, job->queue, kind, job->claimed_us);
 }
 
-static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct claimed_job *c)
+static bool keep_claimed(struct intake *in, struct job_in_hand *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
     (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
@@ -252,8 +253,8 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
     job->attempted_at_unix_us = c->attempted_at_unix_us;
     job->claimed_us = clock_boot_us();
     (void)snprintf(job->kind, sizeof job->kind, "%s", c->kind);
-    job->metrics = worker_metrics_kind(&w->metrics, job->queue, c->kind);
-    keep_length(w, job, c->kind);
+    job->metrics = worker_metrics_kind(in->env.metrics, job->queue, c->kind);
+    keep_length(in, job, c->kind);
     job->generation = c->generation;
     job->created_at_unix_us = c->created_at_unix_us;
     return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
@@ -261,28 +262,28 @@ static bool keep_claimed(struct worker *w, struct job_in_hand *job, const struct
 
 /* Fetches the job's args or makes it ready for a runner, after checking the deadline again
  * (ARCHITECTURE §4.7). */
-static void go_on(struct worker *w, struct job_in_hand *job)
+static void go_on(struct intake *in, struct job_in_hand *job)
 {
-    if (!lease_is_held(job, clock_boot_us()) || w->standing.stage != WORKER_RUNNING) {
-        in_hand_leave(&w->in_hand, job);
+    if (!lease_is_held(job, clock_boot_us()) || in->env.standing->stage != WORKER_RUNNING) {
+        in_hand_leave(in->env.in_hand, job);
     } else if (job->args == NULL) {
-        fetch_args(w, job);
+        fetch_args(in, job);
     } else {
-        push_ready(w, job);
+        push_ready(in, job);
     }
 }
 
-void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action action)
+void claim_do(struct intake *in, struct job_in_hand *job, enum in_hand_action action)
 {
     switch (action) {
     case DO_GO_ON:
-        go_on(w, job);
+        go_on(in, job);
         break;
     case DO_HAND_BACK:
-        in_hand_leave(&w->in_hand, job);
+        in_hand_leave(in->env.in_hand, job);
         break;
     case DO_LET_GO:
-        let_refused_go(w, job);
+        let_refused_go(in, job);
         break;
     case DO_NOTHING: /* the answer to the lock or to the claim is still outstanding */
     case DO_CLAIM:   /* the caller claims many jobs at once */
@@ -290,44 +291,44 @@ void claim_do(struct worker *w, struct job_in_hand *job, enum in_hand_action act
     }
 }
 
-static void on_one_claimed(struct worker *w, const struct claimed_job *c)
+static void on_one_claimed(struct intake *in, const struct claimed_job *c)
 {
-    struct job_in_hand *job = in_hand_find(&w->in_hand, c->id);
+    struct job_in_hand *job = in_hand_find(in->env.in_hand, c->id);
     assert(job != NULL);
-    bool is_away = is_moved_away(w, job, c);
+    bool is_away = is_moved_away(in, job, c);
     bool is_kept =
-        keep_claimed(w, job, c) && (c->args == NULL || copy_args(job, c->args, c->args_len));
-    limits_claimed(w, job);
+        keep_claimed(in, job, c) && (c->args == NULL || copy_args(job, c->args, c->args_len));
+    limits_claimed(in, job);
     record("claim", "ok", RECORD_I64("job", c->id), RECORD_I64("f", c->fence),
            RECORD_I64("att", c->attempt), RECORD_I64("max", c->settings.max_attempts));
     metric_observe_us(job->metrics->wait, c->attempted_at_unix_us - c->ready_at_unix_us);
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
     bool may_run = is_kept && !is_away;
-    claim_do(w, job, in_hand_step(&w->in_hand, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
+    claim_do(in, job, in_hand_step(in->env.in_hand, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
 }
 
 /* ---- the reply ---- */
 
 /* All ids of a claim were asked for at the same moment, so any of them gives the time. */
-static void count_claim(struct worker *w, int64_t id)
+static void count_claim(struct intake *in, int64_t id)
 {
-    const struct job_in_hand *job = in_hand_find(&w->in_hand, id);
-    metric_observe_us(w->metrics.claim, clock_boot_us() - job->asked_us);
+    const struct job_in_hand *job = in_hand_find(in->env.in_hand, id);
+    metric_observe_us(in->env.metrics->claim, clock_boot_us() - job->asked_us);
 }
 
 static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
                        const struct refused_job *refused, size_t refused_count)
 {
-    struct worker *w = ctx;
+    struct intake *in = ctx;
     probe("W5");
-    count_claim(w, count > 0 ? jobs[0].id : refused[0].id);
+    count_claim(in, count > 0 ? jobs[0].id : refused[0].id);
     if (count > 0) {
-        w->fetch.pause_us = 0;
-        w->ready.setbacks_since_us = 0;
+        in->fetch.pause_us = 0;
+        in->fetch.setbacks_since_us = 0;
     }
     for (size_t i = 0; i < count; i++) {
-        on_one_claimed(w, &jobs[i]);
+        on_one_claimed(in, &jobs[i]);
     }
     bool is_any_put_back = false;
     size_t limited = 0;
@@ -336,36 +337,36 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
         is_any_put_back = is_any_put_back || refused[i].why == CLAIM_PUT_BACK;
         limited += refused[i].why == CLAIM_LIMITED || refused[i].why == CLAIM_QUEUE_FULL;
         gone += refused[i].why == CLAIM_GONE;
-        on_refused(w, &refused[i]);
+        on_refused(in, &refused[i]);
     }
     if (count > 0 || is_any_put_back) {
-        hint_return_pace(w, count > 0);
+        hint_return_pace(in, count > 0);
     }
-    sift_claimed(w, count, gone, refused_count);
-    limits_answered(w, count, limited);
-    limits_ask(w);
-    limits_update(w);
-    w->due.ready = true;
-    w->due.room = true;
-    w->due.end = true;
+    sift_claimed(in, count, gone, refused_count);
+    limits_answered(in, count, limited);
+    limits_ask(in);
+    limits_update(in);
+    in->env.due->ready = true;
+    in->env.due->room = true;
+    in->env.due->end = true;
 }
 
-bool claim_ask(struct worker *w, const int64_t *ids, size_t count, size_t ahead_from)
+bool claim_ask(struct intake *in, const int64_t *ids, size_t count, size_t ahead_from)
 {
     struct claim_request request = {.ids = ids,
                                     .count = count,
-                                    .kinds = w->membership.kinds.served.names,
-                                    .kind_count = w->membership.kinds.served.count,
+                                    .kinds = in->env.kinds->served.names,
+                                    .kind_count = in->env.kinds->served.count,
                                     .ahead_from = ahead_from,
                                     .done = on_claimed,
-                                    .ctx = w};
+                                    .ctx = in};
     for (size_t i = 0; recorder_is_on() && i < count; i++) {
         record("claim", "inv", RECORD_I64("job", ids[i]));
     }
-    if (job_store_claim(w->servers.store, &request, NULL) != STATUS_OK) {
+    if (job_store_claim(in->env.servers->store, &request, NULL) != STATUS_OK) {
         return false;
     }
-    metric_observe(w->metrics.batch, (double)count);
+    metric_observe(in->env.metrics->batch, (double)count);
     probe("W4");
     return true;
 }

@@ -6,122 +6,136 @@
 #include "base/recorder.h"
 #include "model/hint.h"
 #include "worker/intake/claim.h"
+#include "worker/intake/intake.h"
 #include "worker/jobs/lease.h"
-#include "worker/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 #define PAUSE_FIRST_US (50 * US_PER_MS)
 #define PAUSE_MAX_US (2 * US_PER_S)
+#define CLAIM_TIMEOUTS 2 /* × postgres.timeout_ms: the segment in flight and the claim's own */
 #define ALONE_US (1 * US_PER_S) /* after a lock was not won: claims wait for their locks */
 
 /* ---- how much ---- */
 
-void fetch_configure(struct worker *w)
+void fetch_configure(struct intake *in)
 {
-    w->fetch.limits =
-        (struct capacity_limits){.claim_ahead_max = (size_t)w->servers.config->worker.claim_ahead,
-                                 .batch_max = (size_t)w->servers.config->worker.batch_max};
+    in->fetch.limits = (struct capacity_limits){
+        .claim_ahead_max = (size_t)in->env.servers->config->worker.claim_ahead,
+        .batch_max = (size_t)in->env.servers->config->worker.batch_max};
 }
 
-static struct capacity_facts facts(const struct worker *w, int64_t now_us)
+static struct capacity_facts facts(const struct intake *in, int64_t now_us)
 {
-    const size_t *n = w->in_hand.count;
+    const size_t *n = in->env.in_hand->count;
     struct capacity_facts f = {.coming =
                                    n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING],
                                .ready = n[IN_HAND_READY],
                                .finishing = n[IN_HAND_FINISHING]};
-    dispatch_count_runners(&w->jobs, now_us, &f);
-    f.mean_run_us = now_us < w->fetch.ahead_pause_until_us ? 0 : w->lengths.mean_us;
-    f.short_us = lengths_max_us(&w->lengths);
+    in->env.count_runners(in->env.ctx, now_us, &f);
+    f.mean_run_us = now_us < in->fetch.ahead_pause_until_us ? 0 : in->env.lengths->mean_us;
+    f.short_us = lengths_max_us(in->env.lengths);
     return f;
 }
 
-static enum lengths_ahead ahead_of_queues(struct worker *w, int64_t now_us)
+static enum lengths_ahead ahead_of_queues(struct intake *in, int64_t now_us)
 {
-    return lengths_ahead(&w->lengths, w->servers.config->worker.queue_count, now_us);
+    return lengths_ahead(in->env.lengths, in->env.servers->config->worker.queue_count, now_us);
 }
 
-static size_t places_left(const struct worker *w, const struct capacity_facts *f)
+static size_t places_left(const struct intake *in, const struct capacity_facts *f)
 {
-    return f->runners > w->in_hand.placed ? f->runners - w->in_hand.placed : 0;
+    return f->runners > in->env.in_hand->placed ? f->runners - in->env.in_hand->placed : 0;
 }
 
 /* Also checked for the hints of a pop that was in flight when the state changed. Without a live
  * row, a claim would be made under an id whose heartbeats no longer count. */
-static bool may_take(const struct worker *w)
+static bool may_take(const struct intake *in)
 {
-    return w->standing.stage == WORKER_RUNNING && w->standing.is_registered &&
-           !w->standing.is_quiet;
+    return in->env.standing->stage == WORKER_RUNNING && in->env.standing->is_registered &&
+           !in->env.standing->is_quiet;
 }
 
-static bool may_fetch(const struct worker *w, int64_t now_us)
+static bool may_fetch(const struct intake *in, int64_t now_us)
 {
-    return may_take(w) && now_us >= w->fetch.pause_until_us && pg_is_up(w->servers.pg) &&
-           redlock_async_has_quorum(w->servers.lock);
+    return may_take(in) && now_us >= in->fetch.pause_until_us && pg_is_up(in->env.servers->pg) &&
+           redlock_async_has_quorum(in->env.servers->lock);
 }
 
-size_t fetch_places(const struct worker *w)
+size_t fetch_places(const struct intake *in)
 {
-    const struct capacity_facts f = facts(w, clock_boot_us());
-    return places_left(w, &f);
+    const struct capacity_facts f = facts(in, clock_boot_us());
+    return places_left(in, &f);
 }
 
-size_t fetch_spare(const struct worker *w)
+size_t fetch_spare(const struct intake *in)
 {
     int64_t now = clock_boot_us();
-    if (!may_fetch(w, now) || !w->listen.is_told) {
+    if (!may_fetch(in, now) || !in->listen.is_told) {
         return 0;
     }
-    struct capacity_facts f = facts(w, now);
+    struct capacity_facts f = facts(in, now);
     size_t taken = f.coming + f.ready;
     return f.idle > taken ? f.idle - taken : 0;
 }
 
-size_t fetch_room(struct worker *w)
+size_t fetch_room(struct intake *in)
 {
     int64_t now = clock_boot_us();
-    if (!may_fetch(w, now)) {
+    if (!may_fetch(in, now)) {
         return 0;
     }
-    struct capacity_facts f = facts(w, now);
-    struct capacity_limits l = w->fetch.limits;
-    if (w->limits.ahead_max < l.claim_ahead_max) {
-        l.claim_ahead_max = w->limits.ahead_max;
+    struct capacity_facts f = facts(in, now);
+    struct capacity_limits l = in->fetch.limits;
+    if (in->limits.ahead_max < l.claim_ahead_max) {
+        l.claim_ahead_max = in->limits.ahead_max;
     }
-    enum lengths_ahead ahead = ahead_of_queues(w, now);
+    enum lengths_ahead ahead = ahead_of_queues(in, now);
     f.mean_run_us = ahead == LENGTHS_NONE ? 0 : f.mean_run_us;
     size_t want = capacity_want(&f, &l);
-    size_t places = places_left(w, &f);
+    size_t places = places_left(in, &f);
     if (ahead == LENGTHS_SOME && places < want) {
         want = places; /* the hints may be of any queue */
     }
-    return limits_want(w, &f, want);
+    return limits_want(in, &f, want);
 }
 
-size_t fetch_want(void *worker)
+size_t fetch_want(struct intake *in)
 {
-    struct worker *w = worker;
-    return sift_want(w, fetch_room(w));
+    return sift_want(in, fetch_room(in));
 }
 
-void fetch_poke(struct worker *w)
+void fetch_poke(struct intake *in)
 {
-    if (w->servers.popper != NULL && w->standing.stage == WORKER_RUNNING) {
-        hints_popper_poke(w->servers.popper);
+    if (in->env.servers->popper != NULL && in->env.standing->stage == WORKER_RUNNING) {
+        hints_popper_poke(in->env.servers->popper);
     }
 }
 
-/* A quorum or PostgreSQL is missing, so the whole worker backs off, not each job (lock.A14). */
-void fetch_pause(struct worker *w)
+int64_t fetch_claim_bound_us(const struct intake *in)
 {
-    int64_t twice = w->fetch.pause_us * 2;
+    return CLAIM_TIMEOUTS * in->env.servers->config->postgres.timeout_us;
+}
+
+static void note_setback(struct intake *in, int64_t now_us)
+{
+    struct fetch *f = &in->fetch;
+    if (f->setbacks_since_us == 0 || now_us - f->setback_us > fetch_claim_bound_us(in)) {
+        f->setbacks_since_us = now_us; /* the first one, or the first after a long time */
+    }
+    f->setback_us = now_us;
+}
+
+/* A quorum or PostgreSQL is missing, so the whole worker backs off, not each job (lock.A14). */
+void fetch_pause(struct intake *in)
+{
+    int64_t twice = in->fetch.pause_us * 2;
     int64_t next = twice > PAUSE_FIRST_US ? twice : PAUSE_FIRST_US;
-    w->fetch.pause_us = next < PAUSE_MAX_US ? next : PAUSE_MAX_US;
+    in->fetch.pause_us = next < PAUSE_MAX_US ? next : PAUSE_MAX_US;
     int64_t now = clock_boot_us();
-    w->fetch.pause_until_us = now + rand_below(&w->rand, w->fetch.pause_us);
-    ready_setback(w, now);
+    in->fetch.pause_until_us = now + rand_below(in->env.rand, in->fetch.pause_us);
+    note_setback(in, now);
 }
 
 /* ---- claim ---- */
@@ -134,95 +148,96 @@ static struct hint hint_of(const struct job_in_hand *job)
                          .kind = job->hint_kind[0] == '\0' ? NULL : job->hint_kind};
 }
 
-void fetch_put_back(struct worker *w, const struct job_in_hand *job)
+void fetch_put_back(struct intake *in, const struct job_in_hand *job)
 {
     const struct hint h = hint_of(job);
     if (job->hint_goes == HINT_KEPT) {
-        taken_hints_add(w, &h);
+        taken_hints_add(in, &h);
     } else {
-        hint_return_add(w, &h);
+        hint_return_add(in, &h);
     }
 }
 
-void fetch_let_go(struct worker *w, struct job_in_hand *job)
+void fetch_let_go(struct intake *in, struct job_in_hand *job)
 {
     lease_release(job);
-    in_hand_remove(&w->in_hand, job);
+    in_hand_remove(in->env.in_hand, job);
 }
 
 /* The hint of a job that is passed on names its kind to the next worker that pops it. It is pushed
  * once the release of the job's lease is acknowledged. */
-static void return_hint(struct worker *w, struct job_in_hand *job)
+static void return_hint(struct intake *in, struct job_in_hand *job)
 {
     if (job->hint_goes == HINT_TO_KIND) {
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
     }
-    fetch_put_back(w, job);
+    fetch_put_back(in, job);
 }
 
-void fetch_take_ended(struct worker *w)
+void fetch_take_ended(struct intake *in)
 {
     struct job_in_hand *job = NULL;
     bool is_any_passed_on = false;
-    if (w->in_hand.ended == NULL) {
+    if (in->env.in_hand->ended == NULL) {
         return;
     }
-    while ((job = in_hand_take_ended(&w->in_hand)) != NULL) {
+    while ((job = in_hand_take_ended(in->env.in_hand)) != NULL) {
         if (job->is_returned) {
-            return_hint(w, job);
+            return_hint(in, job);
         }
         is_any_passed_on = is_any_passed_on || job->hint_goes == HINT_TO_KIND;
-        limits_ended(w, job);
+        limits_ended(in, job);
         in_hand_free(job);
     }
     if (is_any_passed_on) {
-        hint_return_now(w);
+        hint_return_now(in);
     }
-    limits_update(w);
-    w->due.room = true;
-    w->due.end = true;
+    limits_update(in);
+    in->env.due->room = true;
+    in->env.due->end = true;
 }
 
 /* Returns the index of the first id that is claimed ahead: those beyond the idle runners. */
-static size_t ahead_from(const struct worker *w, size_t count)
+static size_t ahead_from(const struct intake *in, size_t count)
 {
-    struct capacity_facts f = facts(w, clock_boot_us());
-    size_t before = w->in_hand.count[IN_HAND_CLAIMING] - count +
-                    w->in_hand.count[IN_HAND_FETCHING] + w->in_hand.count[IN_HAND_READY];
+    struct capacity_facts f = facts(in, clock_boot_us());
+    size_t before = in->env.in_hand->count[IN_HAND_CLAIMING] - count +
+                    in->env.in_hand->count[IN_HAND_FETCHING] +
+                    in->env.in_hand->count[IN_HAND_READY];
     size_t idle = f.idle > before ? f.idle - before : 0;
     return idle < count ? idle : count;
 }
 
-static void claim(struct worker *w, const int64_t *ids, size_t count)
+static void claim(struct intake *in, const int64_t *ids, size_t count)
 {
-    if (claim_ask(w, ids, count, ahead_from(w, count))) {
+    if (claim_ask(in, ids, count, ahead_from(in, count))) {
         return;
     }
-    fetch_pause(w);
-    metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
+    fetch_pause(in);
+    metric_add(in->env.metrics->refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        struct job_in_hand *job = in_hand_find(&w->in_hand, ids[i]);
-        fetch_put_back(w, job);
-        fetch_let_go(w, job);
+        struct job_in_hand *job = in_hand_find(in->env.in_hand, ids[i]);
+        fetch_put_back(in, job);
+        fetch_let_go(in, job);
     }
 }
 
 /* ---- lock ---- */
 
-static void count_not_won(struct worker *w, enum redlock_result verdict)
+static void count_not_won(struct intake *in, enum redlock_result verdict)
 {
     switch (verdict) {
     case REDLOCK_HELD:
-        metric_add(w->metrics.refused[REFUSED_HELD], 1);
+        metric_add(in->env.metrics->refused[REFUSED_HELD], 1);
         break;
     case REDLOCK_SPLIT:
-        metric_add(w->metrics.refused[REFUSED_SPLIT], 1);
+        metric_add(in->env.metrics->refused[REFUSED_SPLIT], 1);
         break;
     case REDLOCK_NO_QUORUM:
-        metric_add(w->metrics.refused[REFUSED_NO_QUORUM], 1);
+        metric_add(in->env.metrics->refused[REFUSED_NO_QUORUM], 1);
         break;
     case REDLOCK_LOST:
-        metric_add(w->metrics.refused[REFUSED_EXPIRED], 1);
+        metric_add(in->env.metrics->refused[REFUSED_EXPIRED], 1);
         break;
     case REDLOCK_OK:
     case REDLOCK_CANCELLED: /* the worker is closing */
@@ -232,7 +247,7 @@ static void count_not_won(struct worker *w, enum redlock_result verdict)
     }
 }
 
-static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlock_batch *batch,
+static void take_verdict(struct intake *in, struct job_in_hand *job, struct redlock_batch *batch,
                          size_t index)
 {
     enum redlock_result verdict = redlock_batch_result(batch, index);
@@ -241,11 +256,11 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
         job->lease_index = index;
         return;
     }
-    count_not_won(w, verdict);
+    count_not_won(in, verdict);
     job->hint_goes = verdict == REDLOCK_HELD ? HINT_KEPT : HINT_BACK;
-    w->fetch.alone_until_us = clock_boot_us() + ALONE_US;
+    in->fetch.alone_until_us = clock_boot_us() + ALONE_US;
     if (verdict == REDLOCK_NO_QUORUM || verdict == REDLOCK_LOST) {
-        fetch_pause(w);
+        fetch_pause(in);
     }
 }
 
@@ -255,60 +270,60 @@ static void take_verdict(struct worker *w, struct job_in_hand *job, struct redlo
  * trip then adds no latency. Only a job that wins both runs; one that wins only its claim is handed
  * back (docs/decisions/0020). False for a while after a lock was not won, since another worker is
  * competing. */
-static bool may_ask_both(const struct worker *w)
+static bool may_ask_both(const struct intake *in)
 {
-    const size_t *n = w->in_hand.count;
+    const size_t *n = in->env.in_hand->count;
     int64_t now = clock_boot_us();
-    struct capacity_facts f = facts(w, now);
+    struct capacity_facts f = facts(in, now);
     size_t wanted =
         n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING] + n[IN_HAND_READY];
-    return wanted <= f.idle && job_store_is_idle(w->servers.store) &&
-           now >= w->fetch.alone_until_us;
+    return wanted <= f.idle && job_store_is_idle(in->env.servers->store) &&
+           now >= in->fetch.alone_until_us;
 }
 
-static void claim_beside(struct worker *w, struct job_in_hand *const *jobs, size_t count)
+static void claim_beside(struct intake *in, struct job_in_hand *const *jobs, size_t count)
 {
     int64_t ids[HINTS_POP_MAX];
     for (size_t i = 0; i < count; i++) {
         ids[i] = jobs[i]->id;
     }
-    bool is_asked = claim_ask(w, ids, count, count);
+    bool is_asked = claim_ask(in, ids, count, count);
     for (size_t i = 0; is_asked && i < count; i++) {
-        (void)in_hand_step(&w->in_hand, jobs[i], ON_ASKED_BESIDE);
+        (void)in_hand_step(in->env.in_hand, jobs[i], ON_ASKED_BESIDE);
     }
 }
 
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
-    struct worker *w = ctx;
+    struct intake *in = ctx;
     int64_t ids[REDLOCK_KEYS_MAX];
     size_t won = 0;
     int64_t now = clock_boot_us();
     const struct job_in_hand *first = redlock_batch_user(batch, 0);
     probe("W3");
-    metric_observe_us(w->metrics.lock, now - first->asked_us);
+    metric_observe_us(in->env.metrics->lock, now - first->asked_us);
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
         struct job_in_hand *job = redlock_batch_user(batch, i);
-        take_verdict(w, job, batch, i);
-        enum in_hand_action action = in_hand_step(&w->in_hand, job, ON_VERDICT);
+        take_verdict(in, job, batch, i);
+        enum in_hand_action action = in_hand_step(in->env.in_hand, job, ON_VERDICT);
         if (action != DO_CLAIM) {
-            claim_do(w, job, action);
-        } else if (job->batch == NULL || !may_take(w)) {
-            fetch_put_back(w, job);
-            fetch_let_go(w, job);
+            claim_do(in, job, action);
+        } else if (job->batch == NULL || !may_take(in)) {
+            fetch_put_back(in, job);
+            fetch_let_go(in, job);
         } else {
             job->asked_us = now;
             ids[won++] = job->id;
         }
     }
     if (won > 0) {
-        claim(w, ids, won);
+        claim(in, ids, won);
     }
-    w->due.ready = true;
-    w->due.end = true;
+    in->env.due->ready = true;
+    in->env.due->end = true;
 }
 
-static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t count)
+static void acquire(struct intake *in, struct job_in_hand *const *jobs, size_t count)
 {
     char texts[HINTS_POP_MAX][LOCK_KEY_MAX];
     struct redlock_async_key keys[HINTS_POP_MAX];
@@ -316,94 +331,93 @@ static void acquire(struct worker *w, struct job_in_hand *const *jobs, size_t co
     int64_t now = clock_boot_us();
     for (size_t i = 0; i < count; i++) {
         jobs[i]->asked_us = now;
-        size_t len = job_lock_key(texts[i], w->servers.config->redis.prefix, jobs[i]->id);
+        size_t len = job_lock_key(texts[i], in->env.servers->config->redis.prefix, jobs[i]->id);
         keys[i] = (struct redlock_async_key){.bytes = texts[i], .len = len, .user = jobs[i]};
     }
     const struct redlock_async_request request = {
-        .keys = keys, .count = count, .done = on_acquired, .ctx = w};
-    if (redlock_async_acquire(w->servers.lock, &request, NULL) == 0) {
+        .keys = keys, .count = count, .done = on_acquired, .ctx = in};
+    if (redlock_async_acquire(in->env.servers->lock, &request, NULL) == 0) {
         probe("W2");
-        if (may_ask_both(w)) {
-            claim_beside(w, jobs, count);
+        if (may_ask_both(in)) {
+            claim_beside(in, jobs, count);
         }
         return;
     }
-    fetch_pause(w);
-    metric_add(w->metrics.refused[REFUSED_NOT_TRIED], count);
+    fetch_pause(in);
+    metric_add(in->env.metrics->refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        fetch_put_back(w, jobs[i]);
-        in_hand_remove(&w->in_hand, jobs[i]);
+        fetch_put_back(in, jobs[i]);
+        in_hand_remove(in->env.in_hand, jobs[i]);
     }
 }
 
 /* True if this worker already has the job: the hint is a repetition (inv.S19). But if the job's
  * finish is not committed yet, the hint may announce the next attempt, so it is kept. */
-static bool is_in_hand(struct worker *w, const struct hint *h)
+static bool is_in_hand(struct intake *in, const struct hint *h)
 {
-    const struct job_in_hand *job = in_hand_find(&w->in_hand, h->id);
+    const struct job_in_hand *job = in_hand_find(in->env.in_hand, h->id);
     if (job != NULL && in_hand_phase(job) == IN_HAND_FINISHING) {
-        taken_hints_add(w, h);
+        taken_hints_add(in, h);
     }
     return job != NULL;
 }
 
-void fetch_popped(void *worker, const struct hint *list, size_t count)
+void fetch_popped(struct intake *in, const struct hint *list, size_t count)
 {
-    struct worker *w = worker;
     probe("W1");
     for (size_t i = 0; i < count; i++) {
         record("pop", "ok", RECORD_I64("job", list[i].id));
     }
-    if (!sift_popped(w, list, count)) {
-        fetch_take(w, list, count);
+    if (!sift_popped(in, list, count)) {
+        fetch_take(in, list, count);
     }
 }
 
-static bool may_ahead(struct worker *w, const struct hint *h, int64_t now_us)
+static bool may_ahead(struct intake *in, const struct hint *h, int64_t now_us)
 {
     if (h->kind != NULL) {
-        return lengths_is_short(lengths_find(&w->lengths, h->queue, h->kind), now_us);
+        return lengths_is_short(lengths_find(in->env.lengths, h->queue, h->kind), now_us);
     }
-    size_t place = listen_place(w, h->queue);
-    return place != SIZE_MAX && lengths_may_ahead(&w->lengths, place, now_us);
+    size_t place = listen_place(in, h->queue);
+    return place != SIZE_MAX && lengths_may_ahead(in->env.lengths, place, now_us);
 }
 
-void fetch_take(struct worker *w, const struct hint *list, size_t count)
+void fetch_take(struct intake *in, const struct hint *list, size_t count)
 {
     struct job_in_hand *jobs[HINTS_POP_MAX];
     size_t n = 0;
     int64_t now = clock_boot_us();
-    const struct capacity_facts f = facts(w, now);
-    size_t places = places_left(w, &f);
+    const struct capacity_facts f = facts(in, now);
+    size_t places = places_left(in, &f);
     for (size_t i = 0; i < count; i++) {
         const struct hint *h = &list[i];
-        limits_popped(w, h);
+        limits_popped(in, h);
         /* A pop that blocked since a runner was idle may return when all run long jobs. */
-        bool is_placed = f.runners == 0 || !may_ahead(w, h, now);
-        if (!may_take(w) || n == ARRAY_COUNT(jobs) || listen_is_paused(w, h->queue) ||
-            (is_placed && places == 0) || !limits_take(w, h->queue)) {
-            hint_return_add(w, h); /* INTERFACES rule 6 */
+        bool is_placed = f.runners == 0 || !may_ahead(in, h, now);
+        if (!may_take(in) || n == ARRAY_COUNT(jobs) || listen_is_paused(in, h->queue) ||
+            (is_placed && places == 0) || !limits_take(in, h->queue)) {
+            hint_return_add(in, h); /* INTERFACES rule 6 */
             continue;
         }
-        if (is_in_hand(w, h)) {
+        if (is_in_hand(in, h)) {
             continue;
         }
-        struct job_in_hand *job = in_hand_add(&w->in_hand, h->id);
+        struct job_in_hand *job = in_hand_add(in->env.in_hand, h->id);
         if (job == NULL) {
-            hint_return_add(w, h); /* no memory */
+            hint_return_add(in, h); /* no memory */
             continue;
         }
         job->score = h->score;
         if (is_placed) {
-            in_hand_place(&w->in_hand, job);
+            in_hand_place(in->env.in_hand, job);
             places--;
         }
         (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", h->kind == NULL ? "" : h->kind);
         jobs[n++] = job;
     }
-    limits_update(w); /* before the popper sends its next pop */
+    limits_update(in); /* before the popper sends its next pop */
     if (n > 0) {
-        acquire(w, jobs, n);
+        acquire(in, jobs, n);
     }
 }

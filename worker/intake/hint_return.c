@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/timer.h"
+#include "worker/intake/intake.h"
 #include "worker/intake/kept_hint.h"
-#include "worker/worker.h"
 
 #define HINT_RETURN_MAX 5000
 /* Delay before the hints of locked rows are pushed. It doubles while claims meet nothing but locked
@@ -28,45 +28,45 @@ struct hint_return {
     uv_timer_t timer;
 };
 
-static void send_next(struct worker *w);
+static void send_next(struct intake *in);
 
 /* A hint that can't be pushed is not lost: the scheduler reads PostgreSQL again (rule 13). */
 static void on_pushed(void *ctx, enum status st, int64_t added)
 {
-    struct worker *w = ctx;
+    struct intake *in = ctx;
     (void)added;
-    if (w->standing.stage == WORKER_CLOSING) {
+    if (in->env.standing->stage == WORKER_CLOSING) {
         return;
     }
     if (st == STATUS_OK) {
-        metric_add(w->metrics.put_back, w->hint_return->sent);
+        metric_add(in->env.metrics->put_back, in->hint_return->sent);
     } else {
-        w->standing.has_lost_pop = true;
+        in->env.standing->has_lost_pop = true;
     }
-    w->hint_return->is_busy = false;
-    w->hint_return->sent = 0;
-    send_next(w);
-    w->due.end = true;
+    in->hint_return->is_busy = false;
+    in->hint_return->sent = 0;
+    send_next(in);
+    in->env.due->end = true;
 }
 
 static void on_flushed(void *ctx)
 {
-    struct worker *w = ctx;
-    struct hint_return *p = w->hint_return;
-    if (w->standing.stage == WORKER_CLOSING) {
+    struct intake *in = ctx;
+    struct hint_return *p = in->hint_return;
+    if (in->env.standing->stage == WORKER_CLOSING) {
         return; /* the lock's last flush: everything that is needed here is closed by now */
     }
     for (size_t i = 0; i < p->sent; i++) {
         p->hints[i] = kept_hint_as_hint(&p->sending[i]);
     }
-    if (hints_push(w->servers.hints, p->hints, p->sent, on_pushed, w, NULL) != STATUS_OK) {
-        on_pushed(w, STATUS_UNAVAILABLE, 0);
+    if (hints_push(in->env.servers->hints, p->hints, p->sent, on_pushed, in, NULL) != STATUS_OK) {
+        on_pushed(in, STATUS_UNAVAILABLE, 0);
     }
 }
 
-static void send_next(struct worker *w)
+static void send_next(struct intake *in)
 {
-    struct hint_return *p = w->hint_return;
+    struct hint_return *p = in->hint_return;
     if (p->is_busy || p->gathered == 0) {
         return;
     }
@@ -74,8 +74,8 @@ static void send_next(struct worker *w)
     p->sent = p->gathered;
     p->gathered = 0;
     p->is_busy = true;
-    if (redlock_async_flush(w->servers.lock, on_flushed, w, NULL) != 0) {
-        on_flushed(w);
+    if (redlock_async_flush(in->env.servers->lock, on_flushed, in, NULL) != 0) {
+        on_flushed(in);
     }
 }
 
@@ -91,11 +91,11 @@ static bool is_wall(const struct hint_return *p)
            clock_boot_us() - p->since_us < WALL_MAX_US;
 }
 
-void hint_return_add(struct worker *w, const struct hint *h)
+void hint_return_add(struct intake *in, const struct hint *h)
 {
-    struct hint_return *p = w->hint_return;
+    struct hint_return *p = in->hint_return;
     if (p->gathered == HINT_RETURN_MAX) {
-        w->standing.has_lost_pop = true;
+        in->env.standing->has_lost_pop = true;
         return;
     }
     if (p->gathered == 0) {
@@ -106,55 +106,56 @@ void hint_return_add(struct worker *w, const struct hint *h)
         return;
     }
     bool is_timed = uv_is_active((uv_handle_t *)&p->timer) != 0;
-    if (!is_timed || (w->standing.stage == WORKER_RUNNING && is_wall(p))) {
-        uint64_t delay_ms = w->standing.stage == WORKER_RUNNING ? p->delay_ms : 0;
+    if (!is_timed || (in->env.standing->stage == WORKER_RUNNING && is_wall(p))) {
+        uint64_t delay_ms = in->env.standing->stage == WORKER_RUNNING ? p->delay_ms : 0;
         timer_start(&p->timer, on_due, delay_ms, 0);
     }
 }
 
-void hint_return_pace(struct worker *w, bool is_progress)
+void hint_return_pace(struct intake *in, bool is_progress)
 {
-    uint64_t *delay_ms = &w->hint_return->delay_ms;
+    uint64_t *delay_ms = &in->hint_return->delay_ms;
     uint64_t next_ms = is_progress ? DELAY_FIRST_MS : *delay_ms * 2;
     *delay_ms = next_ms < DELAY_MAX_MS ? next_ms : DELAY_MAX_MS;
 }
 
-enum status hint_return_open(struct worker *w, struct err *err)
+enum status hint_return_open(struct intake *in, struct err *err)
 {
-    w->hint_return = calloc(1, sizeof *w->hint_return);
-    if (w->hint_return == NULL) {
+    in->hint_return = calloc(1, sizeof *in->hint_return);
+    if (in->hint_return == NULL) {
         return err_fail(err, STATUS_NOMEM, "hints to put back");
     }
-    w->hint_return->delay_ms = DELAY_FIRST_MS;
-    enum status st = timer_open(w->servers.loop, &w->hint_return->timer, w, "put back", err);
+    in->hint_return->delay_ms = DELAY_FIRST_MS;
+    enum status st =
+        timer_open(in->env.servers->loop, &in->hint_return->timer, in, "put back", err);
     if (st != STATUS_OK) {
-        free(TAKE(w->hint_return));
+        free(TAKE(in->hint_return));
     }
     return st;
 }
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct worker *w = handle->data;
-    free(TAKE(w->hint_return));
+    struct intake *in = handle->data;
+    free(TAKE(in->hint_return));
 }
 
-void hint_return_close(struct worker *w)
+void hint_return_close(struct intake *in)
 {
-    if (w->hint_return != NULL && !uv_is_closing((uv_handle_t *)&w->hint_return->timer)) {
-        uv_close((uv_handle_t *)&w->hint_return->timer, on_timer_closed);
+    if (in->hint_return != NULL && !uv_is_closing((uv_handle_t *)&in->hint_return->timer)) {
+        uv_close((uv_handle_t *)&in->hint_return->timer, on_timer_closed);
     }
 }
 
-void hint_return_now(struct worker *w)
+void hint_return_now(struct intake *in)
 {
-    if (w->hint_return->gathered > 0) {
-        (void)uv_timer_stop(&w->hint_return->timer);
-        send_next(w);
+    if (in->hint_return->gathered > 0) {
+        (void)uv_timer_stop(&in->hint_return->timer);
+        send_next(in);
     }
 }
 
-bool hint_return_is_idle(const struct worker *w)
+bool hint_return_is_idle(const struct intake *in)
 {
-    return !w->hint_return->is_busy && w->hint_return->gathered == 0;
+    return !in->hint_return->is_busy && in->hint_return->gathered == 0;
 }

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/timer.h"
 #include "model/hint.h"
-#include "worker/worker.h"
+#include "worker/intake/intake.h"
 
 #include <stdio.h>
 
@@ -27,9 +27,9 @@ static struct popped_queue *find_popped(struct limits *l, const char *queue)
     return NULL;
 }
 
-void limits_popped(struct worker *w, const struct hint *hint)
+void limits_popped(struct intake *in, const struct hint *hint)
 {
-    struct limits *l = &w->limits;
+    struct limits *l = &in->limits;
     if (hint_score_ms(hint->score) == 0) {
         return; /* the job had its turn and lost it: its score says nothing about turns */
     }
@@ -52,26 +52,25 @@ static int64_t score_of_next(struct limits *l, const struct freed_job *job)
 }
 
 /* Puts the hint into the queue's own set: a worker that does not serve the kind passes it on. */
-static void add_hint(void *worker, const struct freed_job *job)
+static void add_hint(void *ctx, const struct freed_job *job)
 {
-    struct worker *w = worker;
-    hint_return_add(w, &(struct hint){.id = job->id,
-                                      .score = score_of_next(&w->limits, job),
-                                      .queue = job->queue});
+    struct intake *in = ctx;
+    hint_return_add(in, &(struct hint){.id = job->id,
+                                       .score = score_of_next(&in->limits, job),
+                                       .queue = job->queue});
 }
 
-void limits_freed(void *worker, const struct freed_job *job)
+void limits_freed(struct intake *in, const struct freed_job *job)
 {
-    struct worker *w = worker;
-    if (w->standing.stage != WORKER_CLOSING) {
-        add_hint(w, job);
-        hint_return_now(w);
+    if (in->env.standing->stage != WORKER_CLOSING) {
+        add_hint(in, job);
+        hint_return_now(in);
     }
 }
 
-void limits_refused(struct worker *w, int64_t id)
+void limits_refused(struct intake *in, int64_t id)
 {
-    struct limits *l = &w->limits;
+    struct limits *l = &in->limits;
     /* If the list is full, the keys of this job are most likely asked for already. */
     if (l->refused_count < LIMITS_REFUSED_MAX) {
         l->refused[l->refused_count++] = id;
@@ -80,46 +79,46 @@ void limits_refused(struct worker *w, int64_t id)
 
 static void on_next(void *ctx, enum status st)
 {
-    struct worker *w = ctx;
+    struct intake *in = ctx;
     if (st != STATUS_OK) {
-        w->standing.has_lost_pop = true; /* a full pass finds the next jobs */
+        in->env.standing->has_lost_pop = true; /* a full pass finds the next jobs */
     }
-    w->limits.is_asking = false;
-    limits_ask(w);
+    in->limits.is_asking = false;
+    limits_ask(in);
 }
 
 static void on_flushed(void *ctx)
 {
-    struct worker *w = ctx;
-    struct limits *l = &w->limits;
-    if (w->standing.stage == WORKER_CLOSING) {
+    struct intake *in = ctx;
+    struct limits *l = &in->limits;
+    if (in->env.standing->stage == WORKER_CLOSING) {
         return; /* the lock's last flush: everything that is needed here is closed by now */
     }
     size_t count = l->refused_count;
     l->refused_count = 0;
-    if (job_store_next(w->servers.store, l->refused, count, add_hint, on_next, w, NULL) !=
+    if (job_store_next(in->env.servers->store, l->refused, count, add_hint, on_next, in, NULL) !=
         STATUS_OK) {
-        on_next(w, STATUS_UNAVAILABLE);
+        on_next(in, STATUS_UNAVAILABLE);
     }
 }
 
-void limits_ask(struct worker *w)
+void limits_ask(struct intake *in)
 {
-    struct limits *l = &w->limits;
+    struct limits *l = &in->limits;
     if (l->is_asking || l->refused_count == 0) {
         return;
     }
     l->is_asking = true;
-    if (redlock_async_flush(w->servers.lock, on_flushed, w, NULL) != 0) {
-        on_flushed(w);
+    if (redlock_async_flush(in->env.servers->lock, on_flushed, in, NULL) != 0) {
+        on_flushed(in);
     }
 }
 
 /* ---- queues ---- */
 
-static struct full_queue *find_full(struct worker *w, const char *queue)
+static struct full_queue *find_full(struct intake *in, const char *queue)
 {
-    struct limits *l = &w->limits;
+    struct limits *l = &in->limits;
     for (size_t i = 0; i < l->full_count; i++) {
         if (strcmp(l->full[i].name, queue) == 0) {
             return &l->full[i];
@@ -130,8 +129,8 @@ static struct full_queue *find_full(struct worker *w, const char *queue)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct worker *w = timer->data;
-    struct limits *l = &w->limits;
+    struct intake *in = timer->data;
+    struct limits *l = &in->limits;
     int64_t now_us = clock_boot_us();
     for (size_t i = 0; i < l->full_count; i++) {
         struct full_queue *q = &l->full[i];
@@ -141,32 +140,32 @@ static void on_timer(uv_timer_t *timer)
         }
     }
     l->is_changed = true; /* restarts the timer in case it fired early */
-    limits_update(w);
+    limits_update(in);
 }
 
-static void shut(struct worker *w, struct full_queue *q)
+static void shut(struct intake *in, struct full_queue *q)
 {
     q->credit = 0;
     if (q->shut_until_us == 0) {
         q->wait_us = q->wait_us == 0 ? SHUT_FIRST_US : q->wait_us * 2;
         q->wait_us = q->wait_us < SHUT_MAX_US ? q->wait_us : SHUT_MAX_US;
-        q->shut_until_us = clock_boot_us() + rand_jitter(&w->rand, q->wait_us, 20);
-        w->limits.is_changed = true;
+        q->shut_until_us = clock_boot_us() + rand_jitter(in->env.rand, q->wait_us, 20);
+        in->limits.is_changed = true;
     }
 }
 
-static void open_for(struct worker *w, struct full_queue *q, size_t jobs)
+static void open_for(struct intake *in, struct full_queue *q, size_t jobs)
 {
-    w->limits.is_changed = w->limits.is_changed || q->shut_until_us > 0;
+    in->limits.is_changed = in->limits.is_changed || q->shut_until_us > 0;
     q->shut_until_us = 0;
     q->wait_us = 0;
     q->credit += jobs;
 }
 
-void limits_full(struct worker *w, const char *queue)
+void limits_full(struct intake *in, const char *queue)
 {
-    struct limits *l = &w->limits;
-    struct full_queue *q = find_full(w, queue);
+    struct limits *l = &in->limits;
+    struct full_queue *q = find_full(in, queue);
     if (q == NULL && l->full_count < ARRAY_COUNT(l->full)) {
         q = &l->full[l->full_count++];
         *q = (struct full_queue){.credit = 0};
@@ -174,79 +173,80 @@ void limits_full(struct worker *w, const char *queue)
     }
     if (q != NULL) {
         q->refused_us = clock_boot_us();
-        shut(w, q);
+        shut(in, q);
     }
 }
 
-bool limits_take(struct worker *w, const char *queue)
+bool limits_take(struct intake *in, const char *queue)
 {
-    struct full_queue *q = find_full(w, queue);
+    struct full_queue *q = find_full(in, queue);
     if (q == NULL) {
         return true;
     }
     if (q->credit == 0) {
-        shut(w, q);
+        shut(in, q);
         return false;
     }
     q->credit--;
     return true;
 }
 
-void limits_claimed(struct worker *w, const struct job_in_hand *job)
+void limits_claimed(struct intake *in, const struct job_in_hand *job)
 {
-    struct full_queue *q = find_full(w, job->queue);
+    struct full_queue *q = find_full(in, job->queue);
     if (q == NULL) {
         return;
     }
     if ((job->flags & JOB_FLAG_PLACE) != 0) {
-        open_for(w, q, clock_boot_us() - q->refused_us > LATELY_US ? CREDIT_WON : 0);
+        open_for(in, q, clock_boot_us() - q->refused_us > LATELY_US ? CREDIT_WON : 0);
         return;
     }
-    w->limits.is_changed = true; /* the queue has no limit any more */
-    *q = w->limits.full[--w->limits.full_count];
+    in->limits.is_changed = true; /* the queue has no limit any more */
+    *q = in->limits.full[--in->limits.full_count];
 }
 
-void limits_ended(struct worker *w, const struct job_in_hand *job)
+void limits_ended(struct intake *in, const struct job_in_hand *job)
 {
-    struct full_queue *q = (job->flags & JOB_FLAG_PLACE) != 0 ? find_full(w, job->queue) : NULL;
+    struct full_queue *q = (job->flags & JOB_FLAG_PLACE) != 0 ? find_full(in, job->queue) : NULL;
     if (q != NULL) {
-        open_for(w, q, 1);
+        open_for(in, q, 1);
     }
 }
 
 /* ---- how much ---- */
 
-void limits_answered(struct worker *w, size_t claimed, size_t refused)
+void limits_answered(struct intake *in, size_t claimed, size_t refused)
 {
-    size_t most = (size_t)w->servers.config->worker.claim_ahead;
-    const struct capacity_answer answer = {
-        .claimed = claimed, .refused = refused, .has_work = w->in_hand.count[IN_HAND_READY] > 0};
-    w->limits.ahead_max = capacity_ahead_max(w->limits.ahead_max, &answer, most);
+    size_t most = (size_t)in->env.servers->config->worker.claim_ahead;
+    const struct capacity_answer answer = {.claimed = claimed,
+                                           .refused = refused,
+                                           .has_work = in->env.in_hand->count[IN_HAND_READY] > 0};
+    in->limits.ahead_max = capacity_ahead_max(in->limits.ahead_max, &answer, most);
 }
 
-size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_t want)
+size_t limits_want(const struct intake *in, const struct capacity_facts *f, size_t want)
 {
-    const struct limits *l = &w->limits;
+    const struct limits *l = &in->limits;
     size_t credit = 0;
     for (size_t i = 0; i < l->full_count; i++) {
         credit += l->full[i].credit;
     }
-    if (l->full_count < w->servers.config->worker.queue_count || credit >= want) {
+    if (l->full_count < in->env.servers->config->worker.queue_count || credit >= want) {
         return want; /* any number of jobs of the other queues may be tried */
     }
     return capacity_try(f, credit);
 }
 
-bool limits_is_shut(struct worker *w, const char *queue)
+bool limits_is_shut(struct intake *in, const char *queue)
 {
-    const struct full_queue *q = find_full(w, queue);
+    const struct full_queue *q = find_full(in, queue);
     return q != NULL && q->shut_until_us > 0;
 }
 
-void limits_update(struct worker *w)
+void limits_update(struct intake *in)
 {
-    struct limits *l = &w->limits;
-    if (!l->is_changed || w->standing.stage == WORKER_CLOSING) {
+    struct limits *l = &in->limits;
+    if (!l->is_changed || in->env.standing->stage == WORKER_CLOSING) {
         return;
     }
     l->is_changed = false;
@@ -259,17 +259,17 @@ void limits_update(struct worker *w)
         int64_t wait_us = first_us - clock_boot_us();
         timer_start(&l->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0, 0);
     }
-    hint_return_now(w); /* other workers may have a place for hints that go back */
-    listen_update_limits(w);
+    hint_return_now(in); /* other workers may have a place for hints that go back */
+    listen_update_limits(in);
 }
 
-enum status limits_open(struct worker *w, struct err *err)
+enum status limits_open(struct intake *in, struct err *err)
 {
-    w->limits.ahead_max = (size_t)w->servers.config->worker.claim_ahead;
-    return timer_open(w->servers.loop, &w->limits.timer, w, "limits", err);
+    in->limits.ahead_max = (size_t)in->env.servers->config->worker.claim_ahead;
+    return timer_open(in->env.servers->loop, &in->limits.timer, in, "limits", err);
 }
 
-void limits_close(struct worker *w)
+void limits_close(struct intake *in)
 {
-    uv_close((uv_handle_t *)&w->limits.timer, NULL);
+    uv_close((uv_handle_t *)&in->limits.timer, NULL);
 }

@@ -23,7 +23,7 @@
 
 #define LIMITS_REFUSED_MAX 500
 
-struct worker;
+struct intake;
 struct job_in_hand;
 
 /* A queue that a claim found full. */
@@ -59,34 +59,34 @@ struct limits {
     size_t ahead_max; /* most jobs to claim ahead, because of limits */
 };
 
-void limits_popped(struct worker *w, const struct hint *hint);
+void limits_popped(struct intake *in, const struct hint *hint);
 
-/* Called by the job store when a run has ended and this job may be claimed now. */
-void limits_freed(void *worker, const struct freed_job *job);
+/* Call when the job store reports that a run has ended and this job may be claimed now. */
+void limits_freed(struct intake *in, const struct freed_job *job);
 
 /* limits_refused() notes a job that was refused because of a limit and whose lease is being
  * released. Until the release is acknowledged, another worker that pops the job's hint finds it
  * held and drops the hint. So after that, limits_ask() asks PostgreSQL for the next jobs of the
  * keys. */
-void limits_refused(struct worker *w, int64_t id);
-void limits_ask(struct worker *w);
+void limits_refused(struct intake *in, int64_t id);
+void limits_ask(struct intake *in);
 
-enum status limits_open(struct worker *w, struct err *err) MUST_USE;
-void limits_close(struct worker *w);
+enum status limits_open(struct intake *in, struct err *err) MUST_USE;
+void limits_close(struct intake *in);
 
 /* Call when a job was refused because this queue is full. */
-void limits_full(struct worker *w, const char *queue);
+void limits_full(struct intake *in, const char *queue);
 /* True if a hint of this queue may be tried; otherwise put it back. */
-bool limits_take(struct worker *w, const char *queue);
-void limits_claimed(struct worker *w, const struct job_in_hand *job);
-void limits_ended(struct worker *w, const struct job_in_hand *job);
-bool limits_is_shut(struct worker *w, const char *queue);
+bool limits_take(struct intake *in, const char *queue);
+void limits_claimed(struct intake *in, const struct job_in_hand *job);
+void limits_ended(struct intake *in, const struct job_in_hand *job);
+bool limits_is_shut(struct intake *in, const char *queue);
 /* Call when a claim has been answered and its jobs wait for runners. `refused`: because of
  * limits. */
-void limits_answered(struct worker *w, size_t claimed, size_t refused);
+void limits_answered(struct intake *in, size_t claimed, size_t refused);
 /* Returns how many of `want` ids may be tried now. */
-size_t limits_want(const struct worker *w, const struct capacity_facts *f, size_t want);
+size_t limits_want(const struct intake *in, const struct capacity_facts *f, size_t want);
 /* Call once after a series of the above: updates which queues are popped. */
-void limits_update(struct worker *w);
+void limits_update(struct intake *in);
 
 #endif

@@ -10,7 +10,7 @@
 #include "model/job.h"
 #include "store/worker_store.h"
 
-struct worker;
+struct intake;
 
 struct listen {
     char paused[CONFIG_QUEUES_MAX][JOB_NAME_MAX + 1];
@@ -22,19 +22,19 @@ struct listen {
 };
 
 /* Call when the stage, the kinds, the paused queues or a weight have changed. */
-void listen_update(struct worker *w);
+void listen_update(struct intake *in);
 /* Call when a queue was shut or opened because of its limit. */
-void listen_update_limits(struct worker *w);
+void listen_update_limits(struct intake *in);
 
 /* Returns the queue's position in worker.queues; SIZE_MAX if this worker does not have it. */
-size_t listen_place(const struct worker *w, const char *queue);
+size_t listen_place(const struct intake *in, const char *queue);
 
 /* True if the queue is one of this worker's and not paused. */
-bool listen_serves(const struct worker *w, const char *queue);
+bool listen_serves(const struct intake *in, const char *queue);
 
-bool listen_is_paused(const struct worker *w, const char *queue);
+bool listen_is_paused(const struct intake *in, const char *queue);
 
 /* Takes the paused queues and the weights from the reply to a heartbeat. */
-void listen_take(struct worker *w, const struct worker_beat_reply *reply);
+void listen_take(struct intake *in, const struct worker_beat_reply *reply);
 
 #endif

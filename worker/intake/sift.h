@@ -10,7 +10,7 @@
 #include "hints/hints.h"
 #include "worker/intake/kept_hint.h"
 
-struct worker;
+struct intake;
 
 struct sift {
     size_t gone; /* refused in a row because the job does not exist */
@@ -21,15 +21,15 @@ struct sift {
 };
 
 /* Call with the result of each claim. */
-void sift_claimed(struct worker *w, size_t claimed, size_t gone, size_t refused);
+void sift_claimed(struct intake *in, size_t claimed, size_t gone, size_t refused);
 
 /* Returns how many ids to pop if `want` jobs are wanted. */
-size_t sift_want(const struct worker *w, size_t want);
+size_t sift_want(const struct intake *in, size_t want);
 
 /* Returns false if it does not take these hints now; the caller handles them. Otherwise,
  * fetch_take() gets those whose jobs exist, as far as there is room. */
-bool sift_popped(struct worker *w, const struct hint *list, size_t count);
+bool sift_popped(struct intake *in, const struct hint *list, size_t count);
 
-bool sift_is_idle(const struct worker *w);
+bool sift_is_idle(const struct intake *in);
 
 #endif

@@ -2,7 +2,7 @@
 #include "worker/intake/taken_hints.h"
 
 #include "base/timer.h"
-#include "worker/worker.h"
+#include "worker/intake/intake.h"
 
 /* Long enough for a new holder to claim the job, or for the previous one to release its lock, so
  * that hints do not circulate in a tight loop. */
@@ -10,34 +10,34 @@
 
 static void on_due(uv_timer_t *timer);
 
-static void ask_later(struct worker *w)
+static void ask_later(struct intake *in)
 {
-    if (!uv_is_active((uv_handle_t *)&w->taken_hints.timer)) {
-        timer_start(&w->taken_hints.timer, on_due, DELAY_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&in->taken_hints.timer)) {
+        timer_start(&in->taken_hints.timer, on_due, DELAY_MS, 0);
     }
 }
 
-void taken_hints_add(struct worker *w, const struct hint *hint)
+void taken_hints_add(struct intake *in, const struct hint *hint)
 {
-    struct taken_hints *h = &w->taken_hints;
-    if (w->standing.stage != WORKER_RUNNING) {
-        hint_return_add(w, hint); /* another worker may ask */
+    struct taken_hints *h = &in->taken_hints;
+    if (in->env.standing->stage != WORKER_RUNNING) {
+        hint_return_add(in, hint); /* another worker may ask */
         return;
     }
     if (h->gathered == TAKEN_HINTS_MAX) {
         return;
     }
     kept_hint_set(&h->gathering[h->gathered++], hint);
-    ask_later(w);
+    ask_later(in);
 }
 
-static void on_waiting(void *worker, const struct freed_job *job)
+static void on_waiting(void *ctx, const struct freed_job *job)
 {
-    struct worker *w = worker;
-    for (size_t i = 0; i < w->taken_hints.asked_count; i++) {
-        const struct hint h = kept_hint_as_hint(&w->taken_hints.asked[i]);
+    struct intake *in = ctx;
+    for (size_t i = 0; i < in->taken_hints.asked_count; i++) {
+        const struct hint h = kept_hint_as_hint(&in->taken_hints.asked[i]);
         if (h.id == job->id) {
-            hint_return_add(w, &h);
+            hint_return_add(in, &h);
             return;
         }
     }
@@ -45,21 +45,21 @@ static void on_waiting(void *worker, const struct freed_job *job)
 
 static void on_answered(void *ctx, enum status st)
 {
-    struct worker *w = ctx;
+    struct intake *in = ctx;
     if (st != STATUS_OK) {
-        w->standing.has_lost_pop = true; /* a full pass finds the jobs that wait */
+        in->env.standing->has_lost_pop = true; /* a full pass finds the jobs that wait */
     }
-    w->taken_hints.asked_count = 0;
-    if (w->taken_hints.gathered > 0) {
-        ask_later(w);
+    in->taken_hints.asked_count = 0;
+    if (in->taken_hints.gathered > 0) {
+        ask_later(in);
     }
-    w->due.end = true;
+    in->env.due->end = true;
 }
 
 static void on_due(uv_timer_t *timer)
 {
-    struct worker *w = timer->data;
-    struct taken_hints *h = &w->taken_hints;
+    struct intake *in = timer->data;
+    struct taken_hints *h = &in->taken_hints;
     int64_t ids[TAKEN_HINTS_MAX];
     if (h->asked_count > 0) {
         return;
@@ -70,23 +70,23 @@ static void on_due(uv_timer_t *timer)
     for (size_t i = 0; i < h->asked_count; i++) {
         ids[i] = h->asked[i].id;
     }
-    if (job_store_due(w->servers.store, ids, h->asked_count, on_waiting, on_answered, w, NULL) !=
-        STATUS_OK) {
-        on_answered(w, STATUS_UNAVAILABLE);
+    if (job_store_due(in->env.servers->store, ids, h->asked_count, on_waiting, on_answered, in,
+                      NULL) != STATUS_OK) {
+        on_answered(in, STATUS_UNAVAILABLE);
     }
 }
 
-bool taken_hints_is_idle(const struct worker *w)
+bool taken_hints_is_idle(const struct intake *in)
 {
-    return w->taken_hints.asked_count == 0 && w->taken_hints.gathered == 0;
+    return in->taken_hints.asked_count == 0 && in->taken_hints.gathered == 0;
 }
 
-enum status taken_hints_open(struct worker *w, struct err *err)
+enum status taken_hints_open(struct intake *in, struct err *err)
 {
-    return timer_open(w->servers.loop, &w->taken_hints.timer, w, "taken hints", err);
+    return timer_open(in->env.servers->loop, &in->taken_hints.timer, in, "taken hints", err);
 }
 
-void taken_hints_close(struct worker *w)
+void taken_hints_close(struct intake *in)
 {
-    uv_close((uv_handle_t *)&w->taken_hints.timer, NULL);
+    uv_close((uv_handle_t *)&in->taken_hints.timer, NULL);
 }

@@ -17,7 +17,7 @@
 
 #define TAKEN_HINTS_MAX 500
 
-struct worker;
+struct intake;
 
 struct taken_hints {
     struct kept_hint gathering[TAKEN_HINTS_MAX];
@@ -27,11 +27,11 @@ struct taken_hints {
     uv_timer_t timer;
 };
 
-enum status taken_hints_open(struct worker *w, struct err *err) MUST_USE;
-void taken_hints_close(struct worker *w);
+enum status taken_hints_open(struct intake *in, struct err *err) MUST_USE;
+void taken_hints_close(struct intake *in);
 
 /* Drops the hint if there are TAKEN_HINTS_MAX already: a full pass finds jobs that wait. */
-void taken_hints_add(struct worker *w, const struct hint *hint);
-bool taken_hints_is_idle(const struct worker *w);
+void taken_hints_add(struct intake *in, const struct hint *hint);
+bool taken_hints_is_idle(const struct intake *in);
 
 #endif
