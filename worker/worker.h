@@ -2,19 +2,16 @@
  *
  * The worker: pop → lock → claim → run → finish → release. Every step is batched: a batch collects
  * while the previous one is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks.
- * The parts share this record. Each has a folder, and each file a header:
- * - intake/: popped hints → leases (fetch.h) → claimed jobs (claim.h); hints that are put back
- *   (hint_return.h), kept because their lock is held (taken_hints.h), sorted out because their job
- *   no longer exists (sift.h); jobs whose limit is reached (limits.h); the sets that are popped
- *   (listen.h)
- * - jobs/: claimed jobs (jobs_in_hand.h) → runners (dispatch.h) → finishes → released leases
- *   (run.h); danger, timeouts, lost leases (deadlines.h); cancels (cancel.h); progress (live.h);
- * how long runs take (lengths.h)
- * - membership/: the worker's row (registration.h, beat.h), the kinds that it serves (kinds.h),
- *   readiness (ready.h), the end (drain.h)
- * - slots/: runners (slot.h), what they use (usage.h) and leave behind (orphans.h)
  *
- * worker.c opens all parts, passes on signals and events of connections, and closes the parts. */
+ * The work is done by four parts, each in a folder and a library of its own. None calls another,
+ * except that jobs/ gives orders to slots/: each has an `env` with what it needs from outside, and
+ * marks in `due` what follows from its events (env.h). The files of this folder are the root, which
+ * alone knows all parts:
+ * - worker.c opens and closes the parts, and passes on signals and events of connections;
+ * - wiring.c fills in each part's env;
+ * - turn.c does what is due, once per turn of the loop, and has the tick;
+ * - ready.c, drain.c, spare.c and collect.c ask all parts: is it ready, is nothing left, is a slot
+ *   idle, what do the metrics say? */
 #ifndef CLAIMD_WORKER_WORKER_H
 #define CLAIMD_WORKER_WORKER_H
 
