@@ -26,8 +26,8 @@ static void set_states(struct worker_metrics *m, const struct worker *w)
     metric_set(m->kinds_served, (double)kinds_able(&w->membership));
     metric_set(m->plugins_refused, (double)kinds_refused(&w->membership));
     metric_set(m->draining, w->standing.stage >= WORKER_DRAINING ? 1 : 0);
-    for (size_t i = 0; i < IN_HAND_PHASE_COUNT; i++) {
-        metric_set(m->jobs[i], (double)w->in_hand.count[i]);
+    for (size_t i = 0; i < ACTIVE_PHASE_COUNT; i++) {
+        metric_set(m->jobs[i], (double)w->active.count[i]);
     }
 }
 

@@ -39,14 +39,14 @@ void drain_check(struct worker *w)
     if (w->standing.stage != WORKER_DRAINING) {
         return;
     }
-    bool is_empty = in_hand_total(&w->in_hand) == 0 && intake_is_idle(&w->intake);
+    bool is_empty = active_total(&w->active) == 0 && intake_is_idle(&w->intake);
     bool is_late = clock_boot_us() >= w->drain.give_up_at_us;
     if (is_empty && w->drain.is_saying_goodbye && is_late) {
         worker_close(w);
     } else if (is_empty) {
         say_stopped(w);
     } else if (is_late) {
-        log_error("drain_incomplete", LOG_I64("jobs", in_hand_total(&w->in_hand)),
+        log_error("drain_incomplete", LOG_I64("jobs", active_total(&w->active)),
                   LOG_TEXT("action", "they are rescued when our beat is stale"));
         w->exit_code = 1;
         worker_close(w);
@@ -63,7 +63,7 @@ void drain_begin(struct worker *w, int64_t within_us)
     w->standing.stop_at_us = now + within_us - guard;
     w->standing.kill_at_us = now + within_us;
     w->drain.give_up_at_us = now + within_us + (within_us == 0 ? NOW_US : GIVE_UP_US);
-    log_info("draining", LOG_I64("running", w->in_hand.count[IN_HAND_RUNNING]),
+    log_info("draining", LOG_I64("running", w->active.count[ACTIVE_RUNNING]),
              LOG_I64("within_ms", within_us / US_PER_MS));
     telemetry_publish(w->telemetry);
     w->due.listen = true;

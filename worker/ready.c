@@ -61,11 +61,11 @@ static long long ms(int64_t us)
     return (long long)(us / US_PER_MS);
 }
 
-static int64_t oldest_since_us(const struct worker *w, enum in_hand_phase phase, int64_t now_us)
+static int64_t oldest_since_us(const struct worker *w, enum active_phase phase, int64_t now_us)
 {
     int64_t oldest = now_us;
-    for (const struct job_in_hand *job = w->in_hand.by_id; job != NULL; job = job->hh.next) {
-        if (in_hand_phase(job) == phase && job->since_us < oldest) {
+    for (const struct active_job *job = w->active.by_id; job != NULL; job = job->hh.next) {
+        if (active_phase(job) == phase && job->since_us < oldest) {
             oldest = job->since_us;
         }
     }
@@ -79,8 +79,8 @@ static void check_claiming(const struct worker *w, struct health *ret)
     const struct fetch *f = &w->intake.fetch;
     int64_t now_us = clock_boot_us();
     int64_t bound_us = fetch_claim_bound_us(&w->intake);
-    int64_t locking_us = now_us - oldest_since_us(w, IN_HAND_LOCKING, now_us);
-    int64_t claiming_us = now_us - oldest_since_us(w, IN_HAND_CLAIMING, now_us);
+    int64_t locking_us = now_us - oldest_since_us(w, ACTIVE_LOCKING, now_us);
+    int64_t claiming_us = now_us - oldest_since_us(w, ACTIVE_CLAIMING, now_us);
     bool is_failing = f->setbacks_since_us > 0 && now_us - f->setback_us <= bound_us;
     int64_t failing_us = is_failing ? now_us - f->setbacks_since_us : 0;
     if (locking_us > w->servers.config->lock.ttl_us) {

@@ -50,8 +50,8 @@ static bool is_any_due(const struct worker *w)
 {
     const struct due *due = &w->due;
     return due->registered || due->beat || due->limits_of_runs || due->cancels || due->listen ||
-           due->ready || due->dispatch || due->room || due->end || w->in_hand.leaving != NULL ||
-           w->in_hand.ended != NULL;
+           due->ready || due->dispatch || due->room || due->end || w->active.leaving != NULL ||
+           w->active.ended != NULL;
 }
 
 /* ---- the tick ---- */

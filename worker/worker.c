@@ -153,7 +153,7 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 static void be_quiet(struct worker *w)
 {
     w->standing.is_quiet = true;
-    log_info("quiet", LOG_I64("running", w->in_hand.count[IN_HAND_RUNNING]));
+    log_info("quiet", LOG_I64("running", w->active.count[ACTIVE_RUNNING]));
     w->due.listen = true;
 }
 
@@ -172,7 +172,7 @@ void worker_take_asked(struct worker *w, const char *asked)
         be_quiet(w);
     } else if (was_asked_quiet && asked[0] == '\0') {
         w->standing.is_quiet = false;
-        log_info("resumed", LOG_I64("running", w->in_hand.count[IN_HAND_RUNNING]));
+        log_info("resumed", LOG_I64("running", w->active.count[ACTIVE_RUNNING]));
         w->due.listen = true;
     } else if (strcmp(asked, "drain") == 0 && w->standing.stage == WORKER_RUNNING) {
         drain_begin(w, w->servers.config->worker.drain_us);
@@ -542,7 +542,7 @@ int worker_main(const struct config *config)
     close_slot(&w->state_lock_fd);
     membership_release(&w->membership);
     lengths_release(&w->lengths);
-    in_hand_release(&w->in_hand);
+    active_release(&w->active);
     free(w);
     return exit_code;
 }

@@ -44,7 +44,7 @@ struct worker {
     struct due due; /* set by any part; turn.c does it */
     struct worker_metrics metrics;
     struct rand rand;
-    struct jobs_in_hand in_hand;
+    struct active_jobs active;
     struct lengths lengths;
 
     /* The parts. */

@@ -162,9 +162,9 @@ void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
         [REFUSED_UNSERVED] = "unserved",   [REFUSED_LIMITED] = "limited",
         [REFUSED_NOT_TRIED] = "not_tried"};
     static const char *const phases[] = {
-        [IN_HAND_LOCKING] = "locking",   [IN_HAND_CLAIMING] = "claiming",
-        [IN_HAND_FETCHING] = "fetching", [IN_HAND_READY] = "ready",
-        [IN_HAND_RUNNING] = "running",   [IN_HAND_FINISHING] = "finishing"};
+        [ACTIVE_LOCKING] = "locking",   [ACTIVE_CLAIMING] = "claiming",
+        [ACTIVE_FETCHING] = "fetching", [ACTIVE_READY] = "ready",
+        [ACTIVE_RUNNING] = "running",   [ACTIVE_FINISHING] = "finishing"};
     m->registry = registry;
     daemon_metrics_init(&m->daemon, registry, config);
     open_singles(m);

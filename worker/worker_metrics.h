@@ -8,7 +8,7 @@
 
 #include "daemon/daemon_metrics.h"
 #include "store/jobs/job_store.h"
-#include "worker/jobs/jobs_in_hand.h"
+#include "worker/jobs/active_jobs.h"
 
 #define WORKER_METRICS_KINDS_MAX 512 /* served in its queues over its life; plugins may change */
 #define WORKER_METRICS_KIND_MORE "other" /* all further kinds, as in metrics/ */
@@ -58,7 +58,7 @@ struct worker_metrics {
     struct metric *leases_lost;
     struct metric *slots;
     struct metric *slots_busy;
-    struct metric *jobs[IN_HAND_PHASE_COUNT];
+    struct metric *jobs[ACTIVE_PHASE_COUNT];
     struct metric *draining;
     struct metric *kinds_served;
     struct metric *plugins_refused;

@@ -20,7 +20,7 @@ static struct {
     struct servers servers;
     struct standing standing;
     struct due due;
-    struct jobs_in_hand in_hand;
+    struct active_jobs active;
     struct lengths lengths;
     struct kinds kinds;
     struct worker_metrics metrics;
@@ -263,7 +263,7 @@ static void setup(void)
     const struct intake_env env = {.servers = &t.servers,
                                    .standing = &t.standing,
                                    .due = &t.due,
-                                   .in_hand = &t.in_hand,
+                                   .active = &t.active,
                                    .lengths = &t.lengths,
                                    .kinds = &t.kinds,
                                    .metrics = &t.metrics,
@@ -299,7 +299,7 @@ static void teardown(void)
     ck_assert_int_eq(uv_loop_close(&t.loop), 0);
     kind_set_release(&t.kinds.served);
     lengths_release(&t.lengths);
-    in_hand_release(&t.in_hand);
+    active_release(&t.active);
 }
 
 static void run_until_pushed(size_t count)
@@ -344,11 +344,11 @@ static void answer_refused(int64_t id, enum claim_refusal why)
 /* Takes the job out of the table, as the part that runs it would. */
 static void end(int64_t id)
 {
-    struct job_in_hand *job = in_hand_find(&t.in_hand, id);
-    ck_assert_int_eq(job->state, HAND_READY);
-    in_hand_take(&t.in_hand, job);
-    (void)in_hand_step(&t.in_hand, job, ON_END);
-    in_hand_end(&t.in_hand, job);
+    struct active_job *job = active_find(&t.active, id);
+    ck_assert_int_eq(job->state, STATE_READY);
+    active_take(&t.active, job);
+    (void)active_step(&t.active, job, ON_END);
+    active_end(&t.active, job);
 }
 
 /* ---- tests ---- */
@@ -382,10 +382,10 @@ START_TEST(a_job_that_wins_lock_and_claim_is_ready_and_marked)
     pop(1);
     ck_assert_int_eq(t.claims, 1); /* beside its lock, since a runner is idle */
     answer_claimed(1);
-    ck_assert_ptr_null(t.in_hand.ready);
+    ck_assert_ptr_null(t.active.ready);
     t.due = (struct due){.listen = false};
     answer_lock(REDLOCK_OK);
-    ck_assert_ptr_nonnull(t.in_hand.ready);
+    ck_assert_ptr_nonnull(t.active.ready);
     ck_assert(t.due.ready);
     end(1);
 }
@@ -396,12 +396,12 @@ START_TEST(a_claim_without_its_lock_leaves_to_be_handed_back)
     pop(1);
     answer_claimed(1);
     answer_lock(REDLOCK_SPLIT);
-    ck_assert_ptr_null(t.in_hand.ready);
-    struct job_in_hand *job = in_hand_take_leaving(&t.in_hand);
+    ck_assert_ptr_null(t.active.ready);
+    struct active_job *job = active_take_leaving(&t.active);
     ck_assert_ptr_nonnull(job);
     ck_assert_ptr_null(job->too_long);
     ck_assert_int_eq(t.releases, 0);
-    in_hand_remove(&t.in_hand, job);
+    active_remove(&t.active, job);
 }
 END_TEST
 
@@ -411,7 +411,7 @@ START_TEST(a_job_that_does_not_exist_is_let_go_and_its_hint_dropped)
     answer_lock(REDLOCK_OK);
     answer_refused(1, CLAIM_GONE);
     ck_assert_int_eq(t.releases, 1);
-    ck_assert_uint_eq(in_hand_total(&t.in_hand), 0);
+    ck_assert_uint_eq(active_total(&t.active), 0);
     ck_assert(intake_is_idle(&t.intake));
 }
 END_TEST
@@ -434,7 +434,7 @@ START_TEST(the_hint_of_a_held_lock_goes_back_once_PostgreSQL_says_that_the_job_w
     pop(1);
     answer_refused(1, CLAIM_GONE); /* of the claim beside the lock */
     answer_lock(REDLOCK_HELD);
-    ck_assert_uint_eq(in_hand_total(&t.in_hand), 0);
+    ck_assert_uint_eq(active_total(&t.active), 0);
     ck_assert_int_eq(t.asked_due, 0);
     pop(2);
     answer_lock(REDLOCK_HELD);
@@ -451,7 +451,7 @@ START_TEST(hints_without_room_go_back)
                                    {.id = 2, .queue = "default", .kind = "a"}};
     t.idle = 1;
     fetch_popped(&t.intake, of_kind, 2);
-    ck_assert_uint_eq(in_hand_total(&t.in_hand), 1);
+    ck_assert_uint_eq(active_total(&t.active), 1);
     run_until_pushed(1);
     ck_assert_int_eq(t.pushed[0], 2);
     answer_claimed(1);
@@ -466,10 +466,10 @@ START_TEST(the_hint_of_a_job_that_was_handed_back_returns_when_the_end_is_taken)
     answer_claimed(1);
     answer_lock(REDLOCK_OK);
     end(1);
-    t.in_hand.ended->is_returned = true;
+    t.active.ended->is_returned = true;
     t.due = (struct due){.listen = false};
     fetch_take_ended(&t.intake);
-    ck_assert_ptr_null(t.in_hand.ended);
+    ck_assert_ptr_null(t.active.ended);
     ck_assert(t.due.room && t.due.end);
     run_until_pushed(1);
     ck_assert_int_eq(t.pushed[0], 1);

@@ -22,7 +22,7 @@ static struct {
     struct servers servers;
     struct standing standing;
     struct due due;
-    struct jobs_in_hand in_hand;
+    struct active_jobs active;
     struct lengths lengths;
     struct slots slots;
     struct kinds kinds;
@@ -277,7 +277,7 @@ static void setup(void)
     const struct jobs_env env = {.servers = &t.servers,
                                  .standing = &t.standing,
                                  .due = &t.due,
-                                 .in_hand = &t.in_hand,
+                                 .active = &t.active,
                                  .lengths = &t.lengths,
                                  .slots = &t.slots,
                                  .kinds = &t.kinds,
@@ -307,15 +307,15 @@ static void teardown(void)
     ck_assert_int_eq(uv_run(&t.loop, UV_RUN_DEFAULT), 0);
     ck_assert_int_eq(uv_loop_close(&t.loop), 0);
     kind_set_release(&t.kinds.served);
-    in_hand_release(&t.in_hand);
+    active_release(&t.active);
 }
 
 /* Returns a claimed job, as intake leaves it. */
-static struct job_in_hand *claimed(int64_t id)
+static struct active_job *claimed(int64_t id)
 {
-    struct job_in_hand *job = in_hand_add(&t.in_hand, id);
-    (void)in_hand_step(&t.in_hand, job, ON_VERDICT);
-    (void)in_hand_step(&t.in_hand, job, ON_CLAIMED);
+    struct active_job *job = active_add(&t.active, id);
+    (void)active_step(&t.active, job, ON_VERDICT);
+    (void)active_step(&t.active, job, ON_CLAIMED);
     job->batch = LEASE;
     job->fence = 100 + id;
     job->metrics = &t.of_kind;
@@ -329,10 +329,10 @@ static struct job_in_hand *claimed(int64_t id)
     return job;
 }
 
-static struct job_in_hand *running(int64_t id)
+static struct active_job *running(int64_t id)
 {
-    struct job_in_hand *job = claimed(id);
-    in_hand_push_ready(&t.in_hand, job);
+    struct active_job *job = claimed(id);
+    active_push_ready(&t.active, job);
     dispatch_jobs(&t.jobs);
     ck_assert_ptr_eq(t.present, job);
     return job;
@@ -345,7 +345,7 @@ static void answer(int64_t id, enum finish_verdict verdict)
     t.finished(t.finished_ctx, &reply);
 }
 
-static void end_run(struct job_in_hand *job)
+static void end_run(struct active_job *job)
 {
     const struct result_frame result = {.outcome = CLAIMD_DONE};
     const struct slot_run run = {.end = RUN_END_SAID, .result = &result};
@@ -358,8 +358,8 @@ static void end_run(struct job_in_hand *job)
 
 START_TEST(a_ready_job_goes_to_an_idle_runner)
 {
-    struct job_in_hand *job = running(1);
-    ck_assert_int_eq(job->state, HAND_BEGUN);
+    struct active_job *job = running(1);
+    ck_assert_int_eq(job->state, STATE_BEGUN);
     ck_assert_int_eq(t.flushes, 1);
     end_run(job);
     answer(1, FINISH_ACCEPTED);
@@ -368,42 +368,42 @@ END_TEST
 
 START_TEST(a_job_whose_lease_has_ended_is_handed_back_instead)
 {
-    struct job_in_hand *job = claimed(1);
+    struct active_job *job = claimed(1);
     t.lease_until_us = clock_boot_us() - 1;
-    in_hand_push_ready(&t.in_hand, job);
+    active_push_ready(&t.active, job);
     dispatch_jobs(&t.jobs);
     ck_assert_ptr_null(t.present);
     ck_assert_int_eq(t.kind, FINISH_HAND_BACK);
     answer(1, FINISH_ACCEPTED);
-    ck_assert(t.in_hand.ended->is_returned);
+    ck_assert(t.active.ended->is_returned);
 }
 END_TEST
 
 START_TEST(the_lease_is_released_once_the_end_is_committed_and_not_before)
 {
-    struct job_in_hand *job = running(1);
+    struct active_job *job = running(1);
     end_run(job);
     ck_assert_int_eq(t.kind, FINISH_COMPLETED);
     ck_assert_int_eq(t.releases, 0);
-    ck_assert_uint_eq(in_hand_total(&t.in_hand), 1);
+    ck_assert_uint_eq(active_total(&t.active), 1);
     answer(1, FINISH_ACCEPTED);
     ck_assert_int_eq(t.releases, 1);
-    ck_assert_uint_eq(in_hand_total(&t.in_hand), 0);
-    ck_assert_ptr_eq(t.in_hand.ended, job);
+    ck_assert_uint_eq(active_total(&t.active), 0);
+    ck_assert_ptr_eq(t.active.ended, job);
     ck_assert(!job->is_returned);
 }
 END_TEST
 
 START_TEST(jobs_that_leave_are_handed_back_or_fail_with_the_reason)
 {
-    in_hand_leave(&t.in_hand, claimed(1));
+    active_leave(&t.active, claimed(1));
     run_end_leaving(&t.jobs);
     ck_assert_int_eq(t.kind, FINISH_HAND_BACK);
     answer(1, FINISH_STALE);
-    ck_assert(!t.in_hand.ended->is_returned);
-    struct job_in_hand *job = claimed(2);
+    ck_assert(!t.active.ended->is_returned);
+    struct active_job *job = claimed(2);
     job->too_long = "args";
-    in_hand_leave(&t.in_hand, job);
+    active_leave(&t.active, job);
     run_end_leaving(&t.jobs);
     ck_assert_int_eq(t.kind, FINISH_DISCARDED);
     ck_assert(strstr(t.error, "args: longer as text") != NULL);
@@ -413,8 +413,8 @@ END_TEST
 
 START_TEST(a_free_runner_is_only_marked)
 {
-    struct job_in_hand *job = claimed(1);
-    in_hand_push_ready(&t.in_hand, job);
+    struct active_job *job = claimed(1);
+    active_push_ready(&t.active, job);
     run_on_room(&t.jobs, SLOT);
     ck_assert(t.due.dispatch && t.due.room);
     ck_assert_ptr_null(t.present);
@@ -427,7 +427,7 @@ END_TEST
 
 START_TEST(a_cancel_is_marked_and_reaches_the_runner_in_the_same_turn)
 {
-    struct job_in_hand *job = running(1);
+    struct active_job *job = running(1);
     const struct worker_cancel cancels[] = {{.id = 1, .fence = 101}, {.id = 9, .fence = 1}};
     cancel_take(&t.jobs, &(struct worker_beat_reply){.cancels = cancels, .cancel_count = 2});
     ck_assert(t.due.cancels);
@@ -441,7 +441,7 @@ END_TEST
 
 START_TEST(a_confirmed_heartbeat_lets_runs_last_longer)
 {
-    struct job_in_hand *job = running(1);
+    struct active_job *job = running(1);
     job->settings.timeout_us = 3600 * US_PER_S;
     t.lease_until_us = 0;
     run_limit_all(&t.jobs, t.standing.beat_confirmed_us);

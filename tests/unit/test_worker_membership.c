@@ -24,7 +24,7 @@ static struct {
     struct servers servers;
     struct standing standing;
     struct due due;
-    struct jobs_in_hand in_hand;
+    struct active_jobs active;
     struct membership membership;
     bool is_pg_up;
 
@@ -234,7 +234,7 @@ static void setup(void)
     const struct membership_env env = {.servers = &t.servers,
                                        .standing = &t.standing,
                                        .due = &t.due,
-                                       .in_hand = &t.in_hand,
+                                       .active = &t.active,
                                        .runner_count = runner_count,
                                        .runner_is_current = runner_is_current,
                                        .replace_runner = replace_runner,
@@ -359,15 +359,15 @@ END_TEST
 START_TEST(a_worker_that_was_marked_dead_registers_anew_and_freezes_its_jobs)
 {
     get_registered();
-    struct job_in_hand *job = in_hand_add(&t.in_hand, 7);
-    (void)in_hand_step(&t.in_hand, job, ON_VERDICT);
+    struct active_job *job = active_add(&t.active, 7);
+    (void)active_step(&t.active, job, ON_VERDICT);
     beat_now(&t.membership);
     t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.is_dead = true}, NULL);
     ck_assert(!t.standing.is_registered);
     ck_assert_int_gt(job->beat_frozen_us, 0);
     ck_assert_int_eq(t.registrations, 2);
     ck_assert_str_ne(t.standing.worker_id, t.first_id);
-    in_hand_remove(&t.in_hand, job);
+    active_remove(&t.active, job);
 }
 END_TEST
 

@@ -18,7 +18,7 @@
 
 /* The hint's score holds the job's turn (docs/decisions/0016) and is kept; the row's due time is on
  * another scale. A job that an edit has moved elsewhere gets a new score. */
-static int64_t score_to_keep(const struct job_in_hand *job, const char *queue, int priority,
+static int64_t score_to_keep(const struct active_job *job, const char *queue, int priority,
                              int64_t ready_unix_us)
 {
     bool is_moved = strcmp(job->queue, queue) != 0 || priority < hint_score_priority(job->score);
@@ -49,7 +49,7 @@ static enum refusal refusal_of(const struct intake *in, const struct refused_job
 
 /* There is nothing to release yet: the lock's verdict has not arrived. If an edit has moved the
  * job, the next worker that takes its hint finds that out. */
-static void refused_before_lock(struct intake *in, struct job_in_hand *job, enum claim_refusal why)
+static void refused_before_lock(struct intake *in, struct active_job *job, enum claim_refusal why)
 {
     job->refused = why;
     if (why == CLAIM_NOT_TRIED) {
@@ -57,7 +57,7 @@ static void refused_before_lock(struct intake *in, struct job_in_hand *job, enum
     }
 }
 
-static void let_refused_go(struct intake *in, struct job_in_hand *job)
+static void let_refused_go(struct intake *in, struct active_job *job)
 {
     int64_t id = job->id;
     bool is_limited = job->refused == CLAIM_LIMITED;
@@ -72,13 +72,13 @@ static void let_refused_go(struct intake *in, struct job_in_hand *job)
 
 static void on_refused(struct intake *in, const struct refused_job *r)
 {
-    struct job_in_hand *job = in_hand_find(in->env.in_hand, r->id);
+    struct active_job *job = active_find(in->env.active, r->id);
     assert(job != NULL);
     record("claim", r->why == CLAIM_NOT_TRIED ? "info" : "fail", RECORD_I64("job", r->id),
            RECORD_I64("why", r->why));
     metric_add(in->env.metrics->refused[refusal_of(in, r)], 1);
     bool is_full = r->why == CLAIM_QUEUE_FULL;
-    if (in_hand_step(in->env.in_hand, job, ON_REFUSED) == DO_NOTHING) {
+    if (active_step(in->env.active, job, ON_REFUSED) == DO_NOTHING) {
         refused_before_lock(in, job, r->why);
         return;
     }
@@ -108,7 +108,7 @@ static void on_refused(struct intake *in, const struct refused_job *r)
 
 /* ---- claimed jobs ---- */
 
-static bool copy_args(struct job_in_hand *job, const char *args, size_t len)
+static bool copy_args(struct active_job *job, const char *args, size_t len)
 {
     job->args = malloc(len + 1);
     if (job->args == NULL) {
@@ -133,14 +133,14 @@ static bool copy_text(char **ret, const char *text)
 /* Hands the job back, since another worker may have a runner for it now. This happens once per job:
  * the next hint of it that this worker pops names its kind, and is taken only if a runner is free
  * for it (docs/decisions/0024). */
-static void pass_on(struct intake *in, struct job_in_hand *job, int64_t now_us)
+static void pass_on(struct intake *in, struct active_job *job, int64_t now_us)
 {
     if (job->length != NULL) {
         lengths_handed_back(in->env.lengths, job->length, now_us);
     }
-    in_hand_take(in->env.in_hand, job);
+    active_take(in->env.active, job);
     job->hint_goes = HINT_TO_KIND;
-    in_hand_leave(in->env.in_hand, job);
+    active_leave(in->env.active, job);
 }
 
 /* Hints usually do not name the kind of their job, so some of the jobs that were claimed ahead turn
@@ -148,24 +148,24 @@ static void pass_on(struct intake *in, struct job_in_hand *job, int64_t now_us)
 void claim_place_long(struct intake *in)
 {
     int64_t now = clock_boot_us();
-    struct job_in_hand *next = NULL;
-    for (struct job_in_hand *job = in->env.in_hand->ready; job != NULL; job = next) {
+    struct active_job *next = NULL;
+    for (struct active_job *job = in->env.active->ready; job != NULL; job = next) {
         next = job->next;
         if (job->is_placed || lengths_is_short(job->length, now)) {
             continue;
         }
         if (fetch_places(in) > 0) {
-            in_hand_place(in->env.in_hand, job);
+            active_place(in->env.active, job);
         } else {
             pass_on(in, job, now);
         }
     }
 }
 
-static void push_ready(struct intake *in, struct job_in_hand *job)
+static void push_ready(struct intake *in, struct active_job *job)
 {
     lengths_fetched(in->env.lengths, clock_boot_us() - job->popped_us);
-    in_hand_push_ready(in->env.in_hand, job);
+    active_push_ready(in->env.active, job);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args);
@@ -176,41 +176,41 @@ struct args_wait {
     int64_t fence;
 };
 
-static void fetch_args(struct intake *in, struct job_in_hand *job)
+static void fetch_args(struct intake *in, struct active_job *job)
 {
     struct args_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
-        in_hand_leave(in->env.in_hand, job);
+        active_leave(in->env.active, job);
         return;
     }
     *wait = (struct args_wait){.intake = in, .id = job->id, .fence = job->fence};
     if (job_store_args(in->env.servers->store, job->id, job->fence, on_args, wait, NULL) !=
         STATUS_OK) {
         free(wait);
-        in_hand_leave(in->env.in_hand, job);
+        active_leave(in->env.active, job);
         return;
     }
-    (void)in_hand_step(in->env.in_hand, job, ON_ARGS_ASKED);
+    (void)active_step(in->env.active, job, ON_ARGS_ASKED);
 }
 
 static void on_args(void *ctx, enum status st, const struct job_args *args)
 {
     autofree struct args_wait *wait = ctx;
     struct intake *in = wait->intake;
-    struct job_in_hand *job = in_hand_find(in->env.in_hand, wait->id);
-    if (job == NULL || job->fence != wait->fence || job->state != HAND_FETCHING) {
+    struct active_job *job = active_find(in->env.active, wait->id);
+    if (job == NULL || job->fence != wait->fence || job->state != STATE_FETCHING) {
         return;
     }
     if (st == STATUS_LIMIT) {
         job->too_long = args->too_long;
-        in_hand_leave(in->env.in_hand, job);
+        active_leave(in->env.active, job);
         return;
     }
     if (st != STATUS_OK || !copy_args(job, args->args, args->args_len) ||
         !copy_text(&job->metadata, args->metadata) ||
         !copy_text(&job->checkpoint, args->checkpoint) ||
         !copy_text(&job->predecessors, args->predecessors)) {
-        in_hand_leave(in->env.in_hand, job);
+        active_leave(in->env.active, job);
         return;
     }
     push_ready(in, job);
@@ -219,7 +219,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
 
 /* Takes over the job's queue if an edit has moved it since its hint was pushed. True if this worker
  * does not serve that queue. */
-static bool is_moved_away(const struct intake *in, struct job_in_hand *job,
+static bool is_moved_away(const struct intake *in, struct active_job *job,
                           const struct claimed_job *c)
 {
     job->score = score_to_keep(job, c->queue, c->priority, c->ready_at_unix_us);
@@ -231,7 +231,7 @@ static bool is_moved_away(const struct intake *in, struct job_in_hand *job,
     return !listen_serves(in, c->queue);
 }
 
-static void keep_length(struct intake *in, struct job_in_hand *job, const char *kind)
+static void keep_length(struct intake *in, struct active_job *job, const char *kind)
 {
     size_t place = listen_place(in, job->queue);
     job->length = place == SIZE_MAX
@@ -239,7 +239,7 @@ static void keep_length(struct intake *in, struct job_in_hand *job, const char *
                       : lengths_claimed(in->env.lengths, place, job->queue, kind, job->claimed_us);
 }
 
-static bool keep_claimed(struct intake *in, struct job_in_hand *job, const struct claimed_job *c)
+static bool keep_claimed(struct intake *in, struct active_job *job, const struct claimed_job *c)
 {
     job->fence = c->fence;
     (void)snprintf(job->worker_id, sizeof job->worker_id, "%s", c->worker_id);
@@ -262,10 +262,10 @@ static bool keep_claimed(struct intake *in, struct job_in_hand *job, const struc
 
 /* Fetches the job's args or makes it ready for a runner, after checking the deadline again
  * (ARCHITECTURE §4.7). */
-static void go_on(struct intake *in, struct job_in_hand *job)
+static void go_on(struct intake *in, struct active_job *job)
 {
     if (!lease_is_held(job, clock_boot_us()) || in->env.standing->stage != WORKER_RUNNING) {
-        in_hand_leave(in->env.in_hand, job);
+        active_leave(in->env.active, job);
     } else if (job->args == NULL) {
         fetch_args(in, job);
     } else {
@@ -273,14 +273,14 @@ static void go_on(struct intake *in, struct job_in_hand *job)
     }
 }
 
-void claim_do(struct intake *in, struct job_in_hand *job, enum in_hand_action action)
+void claim_do(struct intake *in, struct active_job *job, enum active_action action)
 {
     switch (action) {
     case DO_GO_ON:
         go_on(in, job);
         break;
     case DO_HAND_BACK:
-        in_hand_leave(in->env.in_hand, job);
+        active_leave(in->env.active, job);
         break;
     case DO_LET_GO:
         let_refused_go(in, job);
@@ -293,7 +293,7 @@ void claim_do(struct intake *in, struct job_in_hand *job, enum in_hand_action ac
 
 static void on_one_claimed(struct intake *in, const struct claimed_job *c)
 {
-    struct job_in_hand *job = in_hand_find(in->env.in_hand, c->id);
+    struct active_job *job = active_find(in->env.active, c->id);
     assert(job != NULL);
     bool is_away = is_moved_away(in, job, c);
     bool is_kept =
@@ -305,7 +305,7 @@ static void on_one_claimed(struct intake *in, const struct claimed_job *c)
     log_debug("job_claimed", LOG_I64("job", c->id), LOG_I64("fence", c->fence),
               LOG_I64("attempt", c->attempt));
     bool may_run = is_kept && !is_away;
-    claim_do(in, job, in_hand_step(in->env.in_hand, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
+    claim_do(in, job, active_step(in->env.active, job, may_run ? ON_CLAIMED : ON_CLAIMED_UNFIT));
 }
 
 /* ---- the reply ---- */
@@ -313,7 +313,7 @@ static void on_one_claimed(struct intake *in, const struct claimed_job *c)
 /* All ids of a claim were asked for at the same moment, so any of them gives the time. */
 static void count_claim(struct intake *in, int64_t id)
 {
-    const struct job_in_hand *job = in_hand_find(in->env.in_hand, id);
+    const struct active_job *job = active_find(in->env.active, id);
     metric_observe_us(in->env.metrics->claim, clock_boot_us() - job->asked_us);
 }
 

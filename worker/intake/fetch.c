@@ -28,11 +28,11 @@ void fetch_configure(struct intake *in)
 
 static struct capacity_facts facts(const struct intake *in, int64_t now_us)
 {
-    const size_t *n = in->env.in_hand->count;
+    const size_t *n = in->env.active->count;
     struct capacity_facts f = {.coming =
-                                   n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING],
-                               .ready = n[IN_HAND_READY],
-                               .finishing = n[IN_HAND_FINISHING]};
+                                   n[ACTIVE_LOCKING] + n[ACTIVE_CLAIMING] + n[ACTIVE_FETCHING],
+                               .ready = n[ACTIVE_READY],
+                               .finishing = n[ACTIVE_FINISHING]};
     in->env.count_runners(in->env.ctx, now_us, &f);
     f.mean_run_us = now_us < in->fetch.ahead_pause_until_us ? 0 : in->env.lengths->mean_us;
     f.short_us = lengths_max_us(in->env.lengths);
@@ -46,7 +46,7 @@ static enum lengths_ahead ahead_of_queues(struct intake *in, int64_t now_us)
 
 static size_t places_left(const struct intake *in, const struct capacity_facts *f)
 {
-    return f->runners > in->env.in_hand->placed ? f->runners - in->env.in_hand->placed : 0;
+    return f->runners > in->env.active->placed ? f->runners - in->env.active->placed : 0;
 }
 
 /* Also checked for the hints of a pop that was in flight when the state changed. Without a live
@@ -140,7 +140,7 @@ void fetch_pause(struct intake *in)
 
 /* ---- claim ---- */
 
-static struct hint hint_of(const struct job_in_hand *job)
+static struct hint hint_of(const struct active_job *job)
 {
     return (struct hint){.id = job->id,
                          .score = job->score,
@@ -148,7 +148,7 @@ static struct hint hint_of(const struct job_in_hand *job)
                          .kind = job->hint_kind[0] == '\0' ? NULL : job->hint_kind};
 }
 
-void fetch_put_back(struct intake *in, const struct job_in_hand *job)
+void fetch_put_back(struct intake *in, const struct active_job *job)
 {
     const struct hint h = hint_of(job);
     if (job->hint_goes == HINT_KEPT) {
@@ -158,15 +158,15 @@ void fetch_put_back(struct intake *in, const struct job_in_hand *job)
     }
 }
 
-void fetch_let_go(struct intake *in, struct job_in_hand *job)
+void fetch_let_go(struct intake *in, struct active_job *job)
 {
     lease_release(job);
-    in_hand_remove(in->env.in_hand, job);
+    active_remove(in->env.active, job);
 }
 
 /* The hint of a job that is passed on names its kind to the next worker that pops it. It is pushed
  * once the release of the job's lease is acknowledged. */
-static void return_hint(struct intake *in, struct job_in_hand *job)
+static void return_hint(struct intake *in, struct active_job *job)
 {
     if (job->hint_goes == HINT_TO_KIND) {
         (void)snprintf(job->hint_kind, sizeof job->hint_kind, "%s", job->kind);
@@ -176,18 +176,18 @@ static void return_hint(struct intake *in, struct job_in_hand *job)
 
 void fetch_take_ended(struct intake *in)
 {
-    struct job_in_hand *job = NULL;
+    struct active_job *job = NULL;
     bool is_any_passed_on = false;
-    if (in->env.in_hand->ended == NULL) {
+    if (in->env.active->ended == NULL) {
         return;
     }
-    while ((job = in_hand_take_ended(in->env.in_hand)) != NULL) {
+    while ((job = active_take_ended(in->env.active)) != NULL) {
         if (job->is_returned) {
             return_hint(in, job);
         }
         is_any_passed_on = is_any_passed_on || job->hint_goes == HINT_TO_KIND;
         limits_ended(in, job);
-        in_hand_free(job);
+        active_free(job);
     }
     if (is_any_passed_on) {
         hint_return_now(in);
@@ -201,9 +201,8 @@ void fetch_take_ended(struct intake *in)
 static size_t ahead_from(const struct intake *in, size_t count)
 {
     struct capacity_facts f = facts(in, clock_boot_us());
-    size_t before = in->env.in_hand->count[IN_HAND_CLAIMING] - count +
-                    in->env.in_hand->count[IN_HAND_FETCHING] +
-                    in->env.in_hand->count[IN_HAND_READY];
+    size_t before = in->env.active->count[ACTIVE_CLAIMING] - count +
+                    in->env.active->count[ACTIVE_FETCHING] + in->env.active->count[ACTIVE_READY];
     size_t idle = f.idle > before ? f.idle - before : 0;
     return idle < count ? idle : count;
 }
@@ -216,7 +215,7 @@ static void claim(struct intake *in, const int64_t *ids, size_t count)
     fetch_pause(in);
     metric_add(in->env.metrics->refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        struct job_in_hand *job = in_hand_find(in->env.in_hand, ids[i]);
+        struct active_job *job = active_find(in->env.active, ids[i]);
         fetch_put_back(in, job);
         fetch_let_go(in, job);
     }
@@ -247,7 +246,7 @@ static void count_not_won(struct intake *in, enum redlock_result verdict)
     }
 }
 
-static void take_verdict(struct intake *in, struct job_in_hand *job, struct redlock_batch *batch,
+static void take_verdict(struct intake *in, struct active_job *job, struct redlock_batch *batch,
                          size_t index)
 {
     enum redlock_result verdict = redlock_batch_result(batch, index);
@@ -272,16 +271,15 @@ static void take_verdict(struct intake *in, struct job_in_hand *job, struct redl
  * competing. */
 static bool may_ask_both(const struct intake *in)
 {
-    const size_t *n = in->env.in_hand->count;
+    const size_t *n = in->env.active->count;
     int64_t now = clock_boot_us();
     struct capacity_facts f = facts(in, now);
-    size_t wanted =
-        n[IN_HAND_LOCKING] + n[IN_HAND_CLAIMING] + n[IN_HAND_FETCHING] + n[IN_HAND_READY];
+    size_t wanted = n[ACTIVE_LOCKING] + n[ACTIVE_CLAIMING] + n[ACTIVE_FETCHING] + n[ACTIVE_READY];
     return wanted <= f.idle && job_store_is_idle(in->env.servers->store) &&
            now >= in->fetch.alone_until_us;
 }
 
-static void claim_beside(struct intake *in, struct job_in_hand *const *jobs, size_t count)
+static void claim_beside(struct intake *in, struct active_job *const *jobs, size_t count)
 {
     int64_t ids[HINTS_POP_MAX];
     for (size_t i = 0; i < count; i++) {
@@ -289,7 +287,7 @@ static void claim_beside(struct intake *in, struct job_in_hand *const *jobs, siz
     }
     bool is_asked = claim_ask(in, ids, count, count);
     for (size_t i = 0; is_asked && i < count; i++) {
-        (void)in_hand_step(in->env.in_hand, jobs[i], ON_ASKED_BESIDE);
+        (void)active_step(in->env.active, jobs[i], ON_ASKED_BESIDE);
     }
 }
 
@@ -299,13 +297,13 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     int64_t ids[REDLOCK_KEYS_MAX];
     size_t won = 0;
     int64_t now = clock_boot_us();
-    const struct job_in_hand *first = redlock_batch_user(batch, 0);
+    const struct active_job *first = redlock_batch_user(batch, 0);
     probe("W3");
     metric_observe_us(in->env.metrics->lock, now - first->asked_us);
     for (size_t i = 0; i < redlock_batch_count(batch); i++) {
-        struct job_in_hand *job = redlock_batch_user(batch, i);
+        struct active_job *job = redlock_batch_user(batch, i);
         take_verdict(in, job, batch, i);
-        enum in_hand_action action = in_hand_step(in->env.in_hand, job, ON_VERDICT);
+        enum active_action action = active_step(in->env.active, job, ON_VERDICT);
         if (action != DO_CLAIM) {
             claim_do(in, job, action);
         } else if (job->batch == NULL || !may_take(in)) {
@@ -323,7 +321,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     in->env.due->end = true;
 }
 
-static void acquire(struct intake *in, struct job_in_hand *const *jobs, size_t count)
+static void acquire(struct intake *in, struct active_job *const *jobs, size_t count)
 {
     char texts[HINTS_POP_MAX][LOCK_KEY_MAX];
     struct redlock_async_key keys[HINTS_POP_MAX];
@@ -347,16 +345,16 @@ static void acquire(struct intake *in, struct job_in_hand *const *jobs, size_t c
     metric_add(in->env.metrics->refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
         fetch_put_back(in, jobs[i]);
-        in_hand_remove(in->env.in_hand, jobs[i]);
+        active_remove(in->env.active, jobs[i]);
     }
 }
 
 /* True if this worker already has the job: the hint is a repetition (inv.S19). But if the job's
  * finish is not committed yet, the hint may announce the next attempt, so it is kept. */
-static bool is_in_hand(struct intake *in, const struct hint *h)
+static bool is_active(struct intake *in, const struct hint *h)
 {
-    const struct job_in_hand *job = in_hand_find(in->env.in_hand, h->id);
-    if (job != NULL && in_hand_phase(job) == IN_HAND_FINISHING) {
+    const struct active_job *job = active_find(in->env.active, h->id);
+    if (job != NULL && active_phase(job) == ACTIVE_FINISHING) {
         taken_hints_add(in, h);
     }
     return job != NULL;
@@ -384,7 +382,7 @@ static bool may_ahead(struct intake *in, const struct hint *h, int64_t now_us)
 
 void fetch_take(struct intake *in, const struct hint *list, size_t count)
 {
-    struct job_in_hand *jobs[HINTS_POP_MAX];
+    struct active_job *jobs[HINTS_POP_MAX];
     size_t n = 0;
     int64_t now = clock_boot_us();
     const struct capacity_facts f = facts(in, now);
@@ -399,17 +397,17 @@ void fetch_take(struct intake *in, const struct hint *list, size_t count)
             hint_return_add(in, h); /* INTERFACES rule 6 */
             continue;
         }
-        if (is_in_hand(in, h)) {
+        if (is_active(in, h)) {
             continue;
         }
-        struct job_in_hand *job = in_hand_add(in->env.in_hand, h->id);
+        struct active_job *job = active_add(in->env.active, h->id);
         if (job == NULL) {
             hint_return_add(in, h); /* no memory */
             continue;
         }
         job->score = h->score;
         if (is_placed) {
-            in_hand_place(in->env.in_hand, job);
+            active_place(in->env.active, job);
             places--;
         }
         (void)snprintf(job->queue, sizeof job->queue, "%s", h->queue);

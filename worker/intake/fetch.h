@@ -8,7 +8,7 @@
 #include "hints/hints.h"
 #include "worker/intake/capacity.h"
 
-struct job_in_hand;
+struct active_job;
 struct intake;
 
 struct fetch {
@@ -42,10 +42,10 @@ size_t fetch_room(struct intake *in);
 void fetch_take(struct intake *in, const struct hint *list, size_t count);
 
 /* Puts the job's hint back into its set, later if another worker holds the job's lock. */
-void fetch_put_back(struct intake *in, const struct job_in_hand *job);
+void fetch_put_back(struct intake *in, const struct active_job *job);
 
 /* Lets go of a job that was not claimed: releases its lease and frees its record. */
-void fetch_let_go(struct intake *in, struct job_in_hand *job);
+void fetch_let_go(struct intake *in, struct active_job *job);
 
 /* Takes the jobs whose ends were committed: puts back the hints of those that wait again, and notes
  * what their limits allow now. */

@@ -2,7 +2,7 @@
  *
  * From popped hints to claimed jobs: how many ids to pop and of which sets, the locks and claims of
  * their jobs, and the hints that go back. A job leaves this part as READY, or on one of the lists
- * of jobs_in_hand.h. */
+ * of active_jobs.h. */
 #ifndef CLAIMD_WORKER_INTAKE_INTAKE_H
 #define CLAIMD_WORKER_INTAKE_INTAKE_H
 
@@ -15,7 +15,7 @@
 #include "worker/intake/listen.h"
 #include "worker/intake/sift.h"
 #include "worker/intake/taken_hints.h"
-#include "worker/jobs/jobs_in_hand.h"
+#include "worker/jobs/active_jobs.h"
 #include "worker/jobs/lengths.h"
 #include "worker/membership/kinds.h"
 #include "worker/worker_metrics.h"
@@ -25,7 +25,7 @@ struct intake_env {
     struct servers *servers;
     struct standing *standing;
     struct due *due;
-    struct jobs_in_hand *in_hand;
+    struct active_jobs *active;
     struct lengths *lengths;
     const struct kinds *kinds;
     struct worker_metrics *metrics;

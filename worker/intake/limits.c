@@ -191,7 +191,7 @@ bool limits_take(struct intake *in, const char *queue)
     return true;
 }
 
-void limits_claimed(struct intake *in, const struct job_in_hand *job)
+void limits_claimed(struct intake *in, const struct active_job *job)
 {
     struct full_queue *q = find_full(in, job->queue);
     if (q == NULL) {
@@ -205,7 +205,7 @@ void limits_claimed(struct intake *in, const struct job_in_hand *job)
     *q = in->limits.full[--in->limits.full_count];
 }
 
-void limits_ended(struct intake *in, const struct job_in_hand *job)
+void limits_ended(struct intake *in, const struct active_job *job)
 {
     struct full_queue *q = (job->flags & JOB_FLAG_PLACE) != 0 ? find_full(in, job->queue) : NULL;
     if (q != NULL) {
@@ -220,7 +220,7 @@ void limits_answered(struct intake *in, size_t claimed, size_t refused)
     size_t most = (size_t)in->env.servers->config->worker.claim_ahead;
     const struct capacity_answer answer = {.claimed = claimed,
                                            .refused = refused,
-                                           .has_work = in->env.in_hand->count[IN_HAND_READY] > 0};
+                                           .has_work = in->env.active->count[ACTIVE_READY] > 0};
     in->limits.ahead_max = capacity_ahead_max(in->limits.ahead_max, &answer, most);
 }
 

@@ -8,7 +8,7 @@
  *   for a while; when one of its own runs ends, it tries one job at once. It finds places that
  *   other workers free by trying one job now and then.
  * - Both: a job that is claimed ahead holds its places while it waits. If claims are refused
- *   although there is work in hand, fewer jobs are claimed ahead. */
+ *   although claimed jobs wait for runners, fewer jobs are claimed ahead. */
 #ifndef CLAIMD_WORKER_INTAKE_LIMITS_H
 #define CLAIMD_WORKER_INTAKE_LIMITS_H
 
@@ -24,7 +24,7 @@
 #define LIMITS_REFUSED_MAX 500
 
 struct intake;
-struct job_in_hand;
+struct active_job;
 
 /* A queue that a claim found full. */
 struct full_queue {
@@ -78,8 +78,8 @@ void limits_close(struct intake *in);
 void limits_full(struct intake *in, const char *queue);
 /* True if a hint of this queue may be tried; otherwise put it back. */
 bool limits_take(struct intake *in, const char *queue);
-void limits_claimed(struct intake *in, const struct job_in_hand *job);
-void limits_ended(struct intake *in, const struct job_in_hand *job);
+void limits_claimed(struct intake *in, const struct active_job *job);
+void limits_ended(struct intake *in, const struct active_job *job);
 bool limits_is_shut(struct intake *in, const char *queue);
 /* Call when a claim has been answered and its jobs wait for runners. `refused`: because of
  * limits. */

@@ -115,7 +115,7 @@ static int weight_in(const struct worker_beat_reply *reply, const char *queue)
 static bool take_weights(struct intake *in, const struct worker_beat_reply *reply)
 {
     bool is_changed = false;
-    in->env.in_hand->has_weights = reply->weight_count > 0;
+    in->env.active->has_weights = reply->weight_count > 0;
     for (size_t q = 0; q < in->env.servers->config->worker.queue_count; q++) {
         int weight = weight_in(reply, in->env.servers->config->worker.queues[q]);
         is_changed = is_changed || weight != in->listen.weights[q];

@@ -32,8 +32,8 @@ static void on_silent(void *ctx, enum status st, const struct err *err)
 
 static bool has_long_run(const struct jobs *j, int64_t now_us)
 {
-    for (const struct job_in_hand *job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
-        if (in_hand_phase(job) == IN_HAND_RUNNING && now_us - job->started_us >= LONG_RUN_US) {
+    for (const struct active_job *job = j->env.active->by_id; job != NULL; job = job->hh.next) {
+        if (active_phase(job) == ACTIVE_RUNNING && now_us - job->started_us >= LONG_RUN_US) {
             return true;
         }
     }
@@ -66,7 +66,7 @@ void cancel_take_notify(struct jobs *j, const char *payload)
 {
     int64_t id = 0;
     enum status st = parse_i64(payload, strlen(payload), 1, INT64_MAX, &id, NULL);
-    if (st != STATUS_OK || in_hand_find(j->env.in_hand, id) == NULL) {
+    if (st != STATUS_OK || active_find(j->env.active, id) == NULL) {
         return; /* most notifications concern jobs of other workers */
     }
     j->env.due->beat = true;
@@ -76,7 +76,7 @@ void cancel_take(struct jobs *j, const struct worker_beat_reply *reply)
 {
     for (size_t i = 0; i < reply->cancel_count; i++) {
         const struct worker_cancel *c = &reply->cancels[i];
-        struct job_in_hand *job = in_hand_find(j->env.in_hand, c->id);
+        struct active_job *job = active_find(j->env.active, c->id);
         if (job == NULL || job->fence != c->fence || job->cancel_us > 0) {
             continue; /* it has ended, or is being cancelled already */
         }
@@ -88,16 +88,16 @@ void cancel_take(struct jobs *j, const struct worker_beat_reply *reply)
 
 void cancel_act(struct jobs *j)
 {
-    struct job_in_hand *next = NULL;
-    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL; job = next) {
+    struct active_job *next = NULL;
+    for (struct active_job *job = j->env.active->by_id; job != NULL; job = next) {
         next = job->hh.next;
-        if (job->cancel_us > 0 && in_hand_phase(job) == IN_HAND_RUNNING) {
+        if (job->cancel_us > 0 && active_phase(job) == ACTIVE_RUNNING) {
             slot_cancel(job->slot, job->nonce); /* again, if it was asked already: no harm */
         }
     }
 }
 
-bool cancel_is_kill_due(const struct jobs *j, const struct job_in_hand *job, int64_t now_us)
+bool cancel_is_kill_due(const struct jobs *j, const struct active_job *job, int64_t now_us)
 {
     return job->cancel_us > 0 && now_us - job->cancel_us >= run_grace_us(j, job);
 }

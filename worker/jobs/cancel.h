@@ -15,7 +15,7 @@
 #define CANCEL_CHANNEL "claimd_cancel" /* payload: the job's id */
 
 struct jobs;
-struct job_in_hand;
+struct active_job;
 
 struct cancel {
     bool is_in_flight; /* a LISTEN or UNLISTEN */
@@ -31,6 +31,6 @@ void cancel_take(struct jobs *j, const struct worker_beat_reply *reply);
 void cancel_act(struct jobs *j);
 
 /* True once the job's grace has passed since its handler was asked to stop. */
-bool cancel_is_kill_due(const struct jobs *j, const struct job_in_hand *job, int64_t now_us);
+bool cancel_is_kill_due(const struct jobs *j, const struct active_job *job, int64_t now_us);
 
 #endif

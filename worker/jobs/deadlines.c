@@ -23,7 +23,7 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
     autofree struct relock *r = ctx;
     struct jobs *j = r->jobs;
     for (size_t i = 0; i < r->count; i++) {
-        struct job_in_hand *job = in_hand_find(j->env.in_hand, r->ids[i]);
+        struct active_job *job = active_find(j->env.active, r->ids[i]);
         bool is_won = redlock_batch_result(batch, i) == REDLOCK_OK;
         bool is_wanted = job != NULL && job->relock == r;
         if (is_wanted) {
@@ -41,9 +41,9 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
 
 /* Excludes jobs claimed under an earlier worker_id: their rows may have been moved by now, and a
  * lock on such a job would keep out its new owner. */
-static bool is_bare(const struct job_in_hand *job)
+static bool is_bare(const struct active_job *job)
 {
-    return in_hand_phase(job) == IN_HAND_RUNNING && job->batch == NULL && job->relock == NULL &&
+    return active_phase(job) == ACTIVE_RUNNING && job->batch == NULL && job->relock == NULL &&
            job->beat_frozen_us == 0;
 }
 
@@ -59,7 +59,7 @@ static void relock(struct jobs *j)
         return;
     }
     *r = (struct relock){.jobs = j};
-    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
+    for (struct active_job *job = j->env.active->by_id; job != NULL; job = job->hh.next) {
         if (!is_bare(job) || r->count == REDLOCK_KEYS_MAX) {
             continue;
         }
@@ -74,16 +74,16 @@ static void relock(struct jobs *j)
         return;
     }
     for (size_t i = 0; i < r->count; i++) {
-        in_hand_find(j->env.in_hand, r->ids[i])->relock = r;
+        active_find(j->env.active, r->ids[i])->relock = r;
     }
 }
 
 void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t index, void *user,
                         enum redlock_state state)
 {
-    struct job_in_hand *job = NULL;
+    struct active_job *job = NULL;
     (void)user; /* a lease that was acquired again has no user, so search by batch and index */
-    for (job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
+    for (job = j->env.active->by_id; job != NULL; job = job->hh.next) {
         if (job->batch == batch && job->lease_index == index) {
             break;
         }
@@ -95,10 +95,10 @@ void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t inde
         log_debug("lease_suspect", LOG_I64("job", job->id));
     } else if (state == REDLOCK_STATE_LOST) {
         log_warn("lease_lost", LOG_I64("job", job->id),
-                 LOG_TEXT("action", in_hand_phase(job) == IN_HAND_RUNNING
+                 LOG_TEXT("action", active_phase(job) == ACTIVE_RUNNING
                                         ? "taken anew while the beat is fresh"
                                         : "handed back"));
-        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+        if (active_phase(job) == ACTIVE_RUNNING) {
             job->batch = NULL;
             redlock_batch_release(batch, index); /* some nodes may still hold it */
         }
@@ -107,7 +107,7 @@ void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t inde
 
 /* ---- danger ---- */
 
-struct danger_facts deadlines_facts(const struct jobs *j, const struct job_in_hand *job)
+struct danger_facts deadlines_facts(const struct jobs *j, const struct active_job *job)
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
                              .grace_us = run_grace_us(j, job)};
@@ -119,7 +119,7 @@ struct danger_facts deadlines_facts(const struct jobs *j, const struct job_in_ha
     return f;
 }
 
-static void act(struct jobs *j, struct job_in_hand *job, int64_t now)
+static void act(struct jobs *j, struct active_job *job, int64_t now)
 {
     bool has_started = slot_has_started(job->slot, job->nonce);
     if (!has_started && slot_present(job->slot) != job) {
@@ -156,11 +156,11 @@ static void act(struct jobs *j, struct job_in_hand *job, int64_t now)
 void deadlines_tick(struct jobs *j, int64_t now_us)
 {
     bool has_bare = false;
-    struct job_in_hand *next = NULL;
-    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL;
+    struct active_job *next = NULL;
+    for (struct active_job *job = j->env.active->by_id; job != NULL;
          job = next) { /* lock.W4: before any I/O */
         next = job->hh.next;
-        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+        if (active_phase(job) == ACTIVE_RUNNING) {
             act(j, job, now_us);
             has_bare = has_bare || is_bare(job);
         }

@@ -9,7 +9,7 @@
 #include "redlock/redlock_async.h"
 #include "worker/jobs/danger.h"
 
-struct job_in_hand;
+struct active_job;
 struct jobs;
 
 struct deadlines {
@@ -25,6 +25,6 @@ void deadlines_tick(struct jobs *j, int64_t now_us);
 void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t index, void *user,
                         enum redlock_state state);
 
-struct danger_facts deadlines_facts(const struct jobs *j, const struct job_in_hand *job);
+struct danger_facts deadlines_facts(const struct jobs *j, const struct active_job *job);
 
 #endif

@@ -30,7 +30,7 @@ static size_t text_len(const char *text)
     return text == NULL ? 0 : strlen(text);
 }
 
-static struct job_frame frame_of(const struct job_in_hand *job)
+static struct job_frame frame_of(const struct active_job *job)
 {
     return (struct job_frame){.id = job->id,
                               .fence = job->fence,
@@ -56,12 +56,12 @@ static struct job_frame frame_of(const struct job_in_hand *job)
                               .predecessors_len = text_len(job->predecessors)};
 }
 
-static void give(struct jobs *j, struct slot *slot, struct job_in_hand *job, int64_t now_us)
+static void give(struct jobs *j, struct slot *slot, struct active_job *job, int64_t now_us)
 {
     struct job_frame frame = frame_of(job);
     job->slot = slot;
     job->started_us = now_us;
-    (void)in_hand_step(j->env.in_hand, job, ON_SENT);
+    (void)active_step(j->env.active, job, ON_SENT);
     job->nonce = slot_run(slot, &frame, run_kill_at_us(j, job, now_us), job);
     if (slot_present(slot) == job) {
         run_begun(j, job, now_us);
@@ -71,7 +71,7 @@ static void give(struct jobs *j, struct slot *slot, struct job_in_hand *job, int
 
 /* A job that takes few octets in PostgreSQL may be long as text (a large exponent, compressible
  * text, many empty tags). No runner can ever take it, so it fails for good, with the reason. */
-static bool fails_unstarted(struct jobs *j, struct job_in_hand *job)
+static bool fails_unstarted(struct jobs *j, struct active_job *job)
 {
     struct err why = {0};
     struct job_frame frame = frame_of(job);
@@ -83,7 +83,7 @@ static bool fails_unstarted(struct jobs *j, struct job_in_hand *job)
 }
 
 /* If the kind was withdrawn after the claim, the runners that are free now may not have it. */
-static bool is_served(const struct jobs *j, struct job_in_hand *job)
+static bool is_served(const struct jobs *j, struct active_job *job)
 {
     if (job->kinds_generation != j->env.kinds->generation) {
         job->kinds_generation =
@@ -93,17 +93,17 @@ static bool is_served(const struct jobs *j, struct job_in_hand *job)
 }
 
 /* If the lease ended while the job waited for a runner, another worker may get the job soon. */
-static bool may_start(const struct jobs *j, struct job_in_hand *job, int64_t now_us)
+static bool may_start(const struct jobs *j, struct active_job *job, int64_t now_us)
 {
     return is_served(j, job) && job->cancel_us == 0 && lease_is_held(job, now_us);
 }
 
 /* Returns the next job that may start; hands back those ahead of it that may not. */
-static struct job_in_hand *next_startable(struct jobs *j, int64_t now_us)
+static struct active_job *next_startable(struct jobs *j, int64_t now_us)
 {
-    struct job_in_hand *job = NULL;
-    while ((job = j->env.in_hand->ready) != NULL && !may_start(j, job, now_us)) {
-        run_hand_back(j, in_hand_take_ready(j->env.in_hand));
+    struct active_job *job = NULL;
+    while ((job = j->env.active->ready) != NULL && !may_start(j, job, now_us)) {
+        run_hand_back(j, active_take_ready(j->env.active));
     }
     return job;
 }
@@ -119,7 +119,7 @@ static void fill_idle(struct jobs *j, int64_t now_us)
 {
     for (size_t i = 0; i < j->env.slots->count; i++) {
         while (is_idle(j->env.slots->list[i]) && next_startable(j, now_us) != NULL) {
-            struct job_in_hand *job = in_hand_take_ready(j->env.in_hand);
+            struct active_job *job = active_take_ready(j->env.active);
             if (!fails_unstarted(j, job)) {
                 give(j, j->env.slots->list[i], job, now_us);
             }
@@ -138,7 +138,7 @@ static size_t at_once(const struct jobs *j)
     return jobs < RUNNER_DEPTH ? jobs : RUNNER_DEPTH;
 }
 
-static size_t frame_bytes(const struct job_in_hand *job)
+static size_t frame_bytes(const struct active_job *job)
 {
     return job->args_len + text_len(job->tags) + text_len(job->metadata) +
            text_len(job->checkpoint) + text_len(job->predecessors) + FRAME_ROOM;
@@ -147,9 +147,9 @@ static size_t frame_bytes(const struct job_in_hand *job)
 /* The job before it may write over the shared page, and then it is unknown whether this one has
  * begun. So a job may not wait if it would be charged when in doubt, nor behind one that has a
  * strike. */
-static bool may_wait_in(struct slot *s, const struct job_in_hand *job, int64_t now_us)
+static bool may_wait_in(struct slot *s, const struct active_job *job, int64_t now_us)
 {
-    const struct job_in_hand *present = slot_present(s);
+    const struct active_job *present = slot_present(s);
     size_t bytes = frame_bytes(job);
     bool is_charged_in_doubt = job->settings.at_most_once || job_strikes(job->flags) > 0 ||
                                job->attempt >= job->settings.max_attempts;
@@ -165,8 +165,8 @@ static void fill_up(struct jobs *j, struct slot *s, size_t wanted, int64_t now_u
         return; /* later, with more jobs at a time */
     }
     while (has < wanted && next_startable(j, now_us) != NULL &&
-           may_wait_in(s, j->env.in_hand->ready, now_us)) {
-        give(j, s, in_hand_take_ready(j->env.in_hand), now_us);
+           may_wait_in(s, j->env.active->ready, now_us)) {
+        give(j, s, active_take_ready(j->env.active), now_us);
         has++;
     }
 }
@@ -176,13 +176,13 @@ static void on_look(uv_timer_t *timer);
 void dispatch_jobs(struct jobs *j)
 {
     int64_t now = clock_boot_us();
-    if (j->env.standing->stage != WORKER_RUNNING || j->env.in_hand->ready == NULL ||
+    if (j->env.standing->stage != WORKER_RUNNING || j->env.active->ready == NULL ||
         j->env.slots->count == 0) {
         return; /* waiting jobs are handed back when the worker drains (lock.F4) */
     }
     fill_idle(j, now);
     size_t most = at_once(j);
-    size_t each = 1 + j->env.in_hand->count[IN_HAND_READY] / j->env.slots->count;
+    size_t each = 1 + j->env.active->count[ACTIVE_READY] / j->env.slots->count;
     size_t wanted = each < most ? each : most;
     size_t waiting = 0;
     for (size_t i = 0; i < j->env.slots->count; i++) {
@@ -200,7 +200,7 @@ void dispatch_jobs(struct jobs *j)
 /* True if the slot's current job is short and has not been running for long. */
 static bool is_soon_idle(const struct jobs *j, struct slot *slot, int64_t now_us)
 {
-    const struct job_in_hand *job = slot_present(slot);
+    const struct active_job *job = slot_present(slot);
     return job == NULL || (lengths_is_short(job->length, now_us) &&
                            now_us - job->started_us <= lengths_max_us(j->env.lengths));
 }
@@ -220,7 +220,7 @@ void dispatch_count_runners(const struct jobs *j, int64_t now_us, struct capacit
 
 static int64_t present_since_us(struct slot *s)
 {
-    const struct job_in_hand *job = slot_present(s);
+    const struct active_job *job = slot_present(s);
     return job == NULL ? INT64_MAX : job->started_us;
 }
 
@@ -253,7 +253,7 @@ static void on_look(uv_timer_t *timer)
             slot_take_results(j->env.slots->list[i]);
         }
     }
-    if (j->env.in_hand->ready == NULL && is_any_idle(j)) {
+    if (j->env.active->ready == NULL && is_any_idle(j)) {
         take_back_older(j, clock_boot_us() - SLOW_US);
     }
     for (size_t i = 0; i < j->env.slots->count; i++) {

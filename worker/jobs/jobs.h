@@ -6,10 +6,10 @@
 #define CLAIMD_WORKER_JOBS_JOBS_H
 
 #include "worker/env.h"
+#include "worker/jobs/active_jobs.h"
 #include "worker/jobs/cancel.h"
 #include "worker/jobs/deadlines.h"
 #include "worker/jobs/dispatch.h"
-#include "worker/jobs/jobs_in_hand.h"
 #include "worker/jobs/lengths.h"
 #include "worker/jobs/live.h"
 #include "worker/jobs/run.h"
@@ -23,7 +23,7 @@ struct jobs_env {
     struct servers *servers;
     const struct standing *standing;
     struct due *due;
-    struct jobs_in_hand *in_hand;
+    struct active_jobs *active;
     struct lengths *lengths;
     struct slots *slots;
     const struct kinds *kinds;

@@ -34,7 +34,7 @@ static void sent_free(struct sent *s)
     free(s);
 }
 
-static bool has_news(const struct job_in_hand *job)
+static bool has_news(const struct active_job *job)
 {
     const struct runner_page *page = slot_page(job->slot);
     return atomic_load(&page->started_nonce) == job->nonce &&
@@ -43,7 +43,7 @@ static bool has_news(const struct job_in_hand *job)
 }
 
 /* Returns NULL if there is no new checkpoint that can be stored. */
-static char *take_checkpoint(struct job_in_hand *job, size_t *ret_len)
+static char *take_checkpoint(struct active_job *job, size_t *ret_len)
 {
     char *json = malloc(JOB_CHECKPOINT_MAX);
     *ret_len = 0;
@@ -59,7 +59,7 @@ static char *take_checkpoint(struct job_in_hand *job, size_t *ret_len)
 
 /* Sends the last progress again even if only the checkpoint is new, because the statement
  * overwrites it. */
-static void take(struct sent *s, struct job_in_hand *job, int64_t now_us)
+static void take(struct sent *s, struct active_job *job, int64_t now_us)
 {
     char text[RUNNER_PROGRESS_BYTES];
     size_t len = 0;
@@ -89,7 +89,7 @@ static void on_failed(struct jobs *j, const struct sent *s, enum status st)
         j->live.alone_until_us = clock_boot_us() + ALONE_US;
     }
     for (size_t i = 0; i < s->count; i++) {
-        struct job_in_hand *job = in_hand_find(j->env.in_hand, s->ids[i]);
+        struct active_job *job = active_find(j->env.active, s->ids[i]);
         if (job != NULL && job->fence == s->fences[i]) {
             job->is_checkpoint_bad = job->is_checkpoint_bad || is_bad;
             job->checkpoint_count = 0;
@@ -143,7 +143,7 @@ static bool send_sent(struct jobs *j, struct sent *s)
     return st == STATUS_OK;
 }
 
-static struct sent *sent_new(struct jobs *j, const struct job_in_hand *job)
+static struct sent *sent_new(struct jobs *j, const struct active_job *job)
 {
     struct sent *s = calloc(1, sizeof *s);
     if (s != NULL) {
@@ -170,9 +170,9 @@ void live_tick(struct jobs *j, int64_t now_us)
     if (j->live.is_in_flight || !pg_is_up(j->env.servers->pg)) {
         return;
     }
-    for (struct job_in_hand *job = j->env.in_hand->by_id;
+    for (struct active_job *job = j->env.active->by_id;
          job != NULL && (s == NULL || s->count < max); job = job->hh.next) {
-        if (in_hand_phase(job) != IN_HAND_RUNNING || now_us - job->said_us < PERIOD_US ||
+        if (active_phase(job) != ACTIVE_RUNNING || now_us - job->said_us < PERIOD_US ||
             !has_news(job)) {
             continue;
         }
@@ -186,7 +186,7 @@ void live_tick(struct jobs *j, int64_t now_us)
     }
 }
 
-void live_take_end(struct jobs *j, struct job_in_hand *job, bool is_done)
+void live_take_end(struct jobs *j, struct active_job *job, bool is_done)
 {
     if (is_done || !has_news(job)) {
         return;

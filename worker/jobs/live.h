@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct jobs;
-struct job_in_hand;
+struct active_job;
 
 struct live {
     bool is_in_flight;
@@ -23,6 +23,6 @@ void live_tick(struct jobs *j, int64_t now_us);
 
 /* Writes the last report of an attempt that has ended. Call it before the job's finish is sent,
  * while its slot still has the page. */
-void live_take_end(struct jobs *j, struct job_in_hand *job, bool is_done);
+void live_take_end(struct jobs *j, struct active_job *job, bool is_done);
 
 #endif

@@ -55,7 +55,7 @@ static enum log_level finished_level(const struct finish_reply *reply, bool is_f
     return reply->kind == FINISH_COMPLETED && !is_failed ? LOG_DEBUG : LOG_INFO;
 }
 
-static void log_finished(const struct finish_wait *f, const struct job_in_hand *job,
+static void log_finished(const struct finish_wait *f, const struct active_job *job,
                          const struct finish_reply *reply)
 {
     const struct finish_kind_facts *kind = &finish_kinds[reply->kind];
@@ -69,7 +69,7 @@ static void log_finished(const struct finish_wait *f, const struct job_in_hand *
 }
 
 static void count_finished(struct jobs *j, const struct finish_wait *f,
-                           const struct job_in_hand *job, const struct finish_reply *reply)
+                           const struct active_job *job, const struct finish_reply *reply)
 {
     metric_observe_us(j->env.metrics->finish, clock_boot_us() - f->ended_us);
     if (reply->verdict != FINISH_STALE) {
@@ -84,8 +84,8 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
 {
     autofree struct finish_wait *f = ctx;
     struct jobs *j = f->jobs;
-    struct job_in_hand *job = in_hand_find(j->env.in_hand, f->id);
-    assert(job != NULL && job->fence == f->fence && in_hand_phase(job) == IN_HAND_FINISHING);
+    struct active_job *job = active_find(j->env.active, f->id);
+    assert(job != NULL && job->fence == f->fence && active_phase(job) == ACTIVE_FINISHING);
     probe("W9");
     record(finish_kinds[reply->kind].recorded_as, reply->verdict == FINISH_STALE ? "stale" : "ok",
            RECORD_I64("job", f->id), RECORD_I64("f", f->fence),
@@ -96,18 +96,18 @@ static void on_finished(void *ctx, const struct finish_reply *reply)
     job->is_returned = f->is_handed_back && !SEEDED_BUG(15) &&
                        (reply->verdict == FINISH_ACCEPTED || reply->verdict == FINISH_ALREADY);
     lease_release(job);
-    in_hand_end(j->env.in_hand, job);
+    active_end(j->env.active, job);
 }
 
 /* The finish can't be queued. The job stays running in PostgreSQL under a fence that no heartbeat
  * names any more, and the leader's full pass rescues it (ARCHITECTURE §4.3). */
-static void give_up(struct jobs *j, struct job_in_hand *job, const struct err *why)
+static void give_up(struct jobs *j, struct active_job *job, const struct err *why)
 {
     log_error("job_refused", LOG_I64("job", job->id), LOG_TEXT("err", why->msg));
     if (job->batch != NULL) {
         redlock_batch_drop(job->batch, job->lease_index);
     }
-    in_hand_remove(j->env.in_hand, job);
+    active_remove(j->env.active, job);
 }
 
 /* Starts the error with "poison", so that these jobs can be found among the discarded ones. */
@@ -122,13 +122,13 @@ static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *fa
 
 /* True if the end frees nothing that others may wait for (a key, a place, a batch, jobs after it),
  * and the job would only run again if this worker died now. */
-static bool may_gather(const struct jobs *j, const struct job_in_hand *job, enum finish_kind kind)
+static bool may_gather(const struct jobs *j, const struct active_job *job, enum finish_kind kind)
 {
     return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
            j->env.standing->stage == WORKER_RUNNING;
 }
 
-static void finish(struct jobs *j, struct job_in_hand *job, const struct run_facts *facts,
+static void finish(struct jobs *j, struct active_job *job, const struct run_facts *facts,
                    struct job_finish *finish)
 {
     struct err err = {0};
@@ -142,7 +142,7 @@ static void finish(struct jobs *j, struct job_in_hand *job, const struct run_fac
                                                           : "cancelled while it ran";
         finish->error_len = strlen(finish->error);
     }
-    (void)in_hand_step(j->env.in_hand, job, ON_END);
+    (void)active_step(j->env.active, job, ON_END);
     struct finish_wait *wait = malloc(sizeof *wait);
     if (wait == NULL) {
         (void)err_fail(&err, STATUS_NOMEM, "finish");
@@ -172,7 +172,7 @@ static void finish(struct jobs *j, struct job_in_hand *job, const struct run_fac
     finish->second_row = job->second_row;
     finish->place = job->place;
     finish->may_gather = may_gather(j, job, v.kind);
-    finish->has_live = in_hand_has_live(job);
+    finish->has_live = active_has_live(job);
     finish->is_unkept = job->settings.keeps_none;
     finish->keeps_log = job->settings.keeps_log;
     probe("W7");
@@ -186,14 +186,14 @@ static void finish(struct jobs *j, struct job_in_hand *job, const struct run_fac
     probe("W8");
 }
 
-void run_hand_back(struct jobs *j, struct job_in_hand *job)
+void run_hand_back(struct jobs *j, struct active_job *job)
 {
     struct run_facts facts = {.end = RUN_END_NOT_STARTED, .is_cancelled = job->cancel_us > 0};
     struct job_finish none = {0};
     finish(j, job, &facts, &none);
 }
 
-void run_fail(struct jobs *j, struct job_in_hand *job, const struct err *why)
+void run_fail(struct jobs *j, struct active_job *job, const struct err *why)
 {
     struct run_facts facts = {.end = RUN_END_UNFIT,
                               .is_cancelled = job->cancel_us > 0,
@@ -207,8 +207,8 @@ void run_fail(struct jobs *j, struct job_in_hand *job, const struct err *why)
 
 void run_end_leaving(struct jobs *j)
 {
-    struct job_in_hand *job;
-    while ((job = in_hand_take_leaving(j->env.in_hand)) != NULL) {
+    struct active_job *job;
+    while ((job = active_take_leaving(j->env.active)) != NULL) {
         if (job->too_long == NULL) {
             run_hand_back(j, job);
             continue;
@@ -220,13 +220,13 @@ void run_end_leaving(struct jobs *j)
     }
 }
 
-int64_t run_grace_us(const struct jobs *j, const struct job_in_hand *job)
+int64_t run_grace_us(const struct jobs *j, const struct active_job *job)
 {
     return job->settings.grace_us > 0 ? job->settings.grace_us
                                       : j->env.servers->config->lock.guard_us;
 }
 
-int64_t run_kill_at_us(const struct jobs *j, const struct job_in_hand *job, int64_t now_us)
+int64_t run_kill_at_us(const struct jobs *j, const struct active_job *job, int64_t now_us)
 {
     struct danger_facts facts = deadlines_facts(j, job);
     return danger_verdict(&facts, &j->deadlines.limits, now_us).kill_at_us;
@@ -234,8 +234,8 @@ int64_t run_kill_at_us(const struct jobs *j, const struct job_in_hand *job, int6
 
 void run_limit_all(struct jobs *j, int64_t now_us)
 {
-    for (struct job_in_hand *job = j->env.in_hand->by_id; job != NULL; job = job->hh.next) {
-        if (in_hand_phase(job) == IN_HAND_RUNNING) {
+    for (struct active_job *job = j->env.active->by_id; job != NULL; job = job->hh.next) {
+        if (active_phase(job) == ACTIVE_RUNNING) {
             slot_limit(job->slot, job->nonce, run_kill_at_us(j, job, now_us));
         }
     }
@@ -245,14 +245,14 @@ void run_limit_all(struct jobs *j, int64_t now_us)
 
 /* The runner's own timer may have fired first (fault.A4), or the worker's loop was stopped for long
  * (fault.A3). */
-static bool is_past_kill(const struct jobs *j, const struct job_in_hand *job)
+static bool is_past_kill(const struct jobs *j, const struct active_job *job)
 {
     struct danger_facts facts = deadlines_facts(j, job);
     struct danger_verdict v = danger_verdict(&facts, &j->deadlines.limits, clock_boot_us());
     return v.action == DANGER_KILL && v.reason == DANGER_LEASE;
 }
 
-static enum run_end end_of(const struct jobs *j, const struct job_in_hand *job,
+static enum run_end end_of(const struct jobs *j, const struct active_job *job,
                            const struct slot_run *run)
 {
     if (run->end != RUN_END_CRASHED) {
@@ -264,12 +264,12 @@ static enum run_end end_of(const struct jobs *j, const struct job_in_hand *job,
     return (job->stops & RUN_TIMED_OUT) != 0 ? RUN_END_TIMEOUT : RUN_END_CRASHED;
 }
 
-void run_begun(struct jobs *j, struct job_in_hand *job, int64_t now_us)
+void run_begun(struct jobs *j, struct active_job *job, int64_t now_us)
 {
-    if (job->state == HAND_BEGUN) {
+    if (job->state == STATE_BEGUN) {
         return;
     }
-    (void)in_hand_step(j->env.in_hand, job, ON_BEGUN);
+    (void)active_step(j->env.active, job, ON_BEGUN);
     job->started_us = now_us;
     record("run", "inv", RECORD_I64("job", job->id), RECORD_I64("f", job->fence),
            RECORD_I64("att", job->attempt), RECORD_I64("once", job->settings.at_most_once));
@@ -277,14 +277,14 @@ void run_begun(struct jobs *j, struct job_in_hand *job, int64_t now_us)
 
 /* Returns how long the job ran, as its runner reports it, but at most the time since
  * job->started_us, because the runner may be wrong. */
-static int64_t ran_us(const struct job_in_hand *job, const struct result_frame *result)
+static int64_t ran_us(const struct active_job *job, const struct result_frame *result)
 {
     int64_t most_us = clock_boot_us() - job->started_us;
     return result->ran_us < most_us ? result->ran_us : most_us;
 }
 
 /* The job may have waited behind others in its runner. */
-static void set_started(struct jobs *j, struct job_in_hand *job, const struct slot_run *run)
+static void set_started(struct jobs *j, struct active_job *job, const struct slot_run *run)
 {
     run_begun(j, job, job->started_us);
     if (run->result != NULL) {
@@ -294,7 +294,7 @@ static void set_started(struct jobs *j, struct job_in_hand *job, const struct sl
 
 /* Call after set_started(). The mean covers only short kinds, since only these are claimed
  * ahead. */
-static void take_length(struct jobs *j, const struct job_in_hand *job)
+static void take_length(struct jobs *j, const struct active_job *job)
 {
     int64_t now_us = clock_boot_us();
     if (job->length != NULL) {
@@ -306,7 +306,7 @@ static void take_length(struct jobs *j, const struct job_in_hand *job)
 }
 
 /* Returns what is stored of the run: its result or error, and its log. */
-static struct job_finish texts_of(const struct jobs *j, const struct job_in_hand *job,
+static struct job_finish texts_of(const struct jobs *j, const struct active_job *job,
                                   const struct run_facts *facts, const struct slot_run *run)
 {
     struct job_finish f = {0};
@@ -332,8 +332,8 @@ static struct job_finish texts_of(const struct jobs *j, const struct job_in_hand
 
 void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const struct slot_run *run)
 {
-    struct job_in_hand *job = user;
-    assert(job->slot == slot && in_hand_phase(job) == IN_HAND_RUNNING);
+    struct active_job *job = user;
+    assert(job->slot == slot && active_phase(job) == ACTIVE_RUNNING);
     struct run_facts facts = {.end = end_of(j, job, run),
                               .stops = job->stops,
                               .is_cancelled = job->cancel_us > 0,
@@ -365,7 +365,7 @@ void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const str
 
 void run_on_room(struct jobs *j, struct slot *slot)
 {
-    struct job_in_hand *next = slot_present(slot);
+    struct active_job *next = slot_present(slot);
     if (next != NULL) {
         run_begun(j, next, clock_boot_us());
     }
@@ -375,12 +375,12 @@ void run_on_room(struct jobs *j, struct slot *slot)
 
 void run_on_returned(struct jobs *j, const struct slot *slot, void *user)
 {
-    struct job_in_hand *job = user;
+    struct active_job *job = user;
     (void)slot;
-    assert(job->slot == slot && job->state == HAND_SENT);
+    assert(job->slot == slot && job->state == STATE_SENT);
     job->slot = NULL;
     job->started_us = 0;
-    in_hand_push_ready(j->env.in_hand, job);
+    active_push_ready(j->env.active, job);
 }
 
 void run_on_died(struct jobs *j, const struct slot *slot, int pid, const char *text)
@@ -400,8 +400,8 @@ static void hand_back_waiting(struct jobs *j, int64_t now)
 {
     int64_t before_us =
         j->env.standing->stage == WORKER_RUNNING ? now - READY_WAIT_MAX_US : INT64_MAX;
-    struct job_in_hand *job;
-    while ((job = in_hand_take_waiting(j->env.in_hand, before_us)) != NULL) {
+    struct active_job *job;
+    while ((job = active_take_waiting(j->env.active, before_us)) != NULL) {
         if (j->env.lengths->mean_us < READY_WAIT_MAX_US) {
             j->env.lengths->mean_us = READY_WAIT_MAX_US;
         }

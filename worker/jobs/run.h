@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "worker/slots/slot.h"
 
-struct job_in_hand;
+struct active_job;
 struct jobs;
 
 struct runs {
@@ -22,19 +22,19 @@ void run_on_ended(struct jobs *j, const struct slot *slot, void *job, const stru
 void run_on_returned(struct jobs *j, const struct slot *slot, void *job);
 void run_on_died(struct jobs *j, const struct slot *slot, int pid, const char *text);
 
-/* Ends the jobs that leave before they reached a handler (in_hand_leave()). */
+/* Ends the jobs that leave before they reached a handler (active_leave()). */
 void run_end_leaving(struct jobs *j);
 
 /* Ends a claimed job that never reached a handler: it is not charged, and its hint is put back. */
-void run_hand_back(struct jobs *j, struct job_in_hand *job);
+void run_hand_back(struct jobs *j, struct active_job *job);
 /* Ends a claimed job for good, before it reached a handler. */
-void run_fail(struct jobs *j, struct job_in_hand *job, const struct err *why);
+void run_fail(struct jobs *j, struct active_job *job, const struct err *why);
 /* The job is now first in its runner's queue. */
-void run_begun(struct jobs *j, struct job_in_hand *job, int64_t now_us);
+void run_begun(struct jobs *j, struct active_job *job, int64_t now_us);
 /* Returns the time from the request to stop, because of a timeout or a cancel, until the kill. */
-int64_t run_grace_us(const struct jobs *j, const struct job_in_hand *job);
+int64_t run_grace_us(const struct jobs *j, const struct active_job *job);
 /* Returns when its runner must end itself (fault.A4). */
-int64_t run_kill_at_us(const struct jobs *j, const struct job_in_hand *job, int64_t now_us);
+int64_t run_kill_at_us(const struct jobs *j, const struct active_job *job, int64_t now_us);
 /* Passes that time to the runners of all jobs that run. */
 void run_limit_all(struct jobs *j, int64_t now_us);
 

@@ -50,7 +50,7 @@ static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply 
 static size_t held_fences(const struct membership *m, int64_t now, int64_t *ret_fences)
 {
     size_t n = 0;
-    for (struct job_in_hand *job = m->env.in_hand->by_id; job != NULL; job = job->hh.next) {
+    for (struct active_job *job = m->env.active->by_id; job != NULL; job = job->hh.next) {
         bool is_old =
             job->fence > 0 && now - job->claimed_us >= m->env.servers->config->lock.ttl_us;
         if (is_old && n < HELD_FENCES_MAX) {
@@ -64,13 +64,13 @@ static size_t held_fences(const struct membership *m, int64_t now, int64_t *ret_
 static void count_uncommitted(const struct membership *m, int64_t now, struct worker_beat *ret)
 {
     int64_t since_us = now;
-    for (struct job_in_hand *job = m->env.in_hand->by_id; job != NULL; job = job->hh.next) {
-        if (in_hand_phase(job) == IN_HAND_FINISHING && job->since_us < since_us) {
+    for (struct active_job *job = m->env.active->by_id; job != NULL; job = job->hh.next) {
+        if (active_phase(job) == ACTIVE_FINISHING && job->since_us < since_us) {
             since_us = job->since_us;
         }
     }
     const struct err *trouble = job_store_trouble(m->env.servers->store);
-    ret->uncommitted = (int)m->env.in_hand->count[IN_HAND_FINISHING];
+    ret->uncommitted = (int)m->env.active->count[ACTIVE_FINISHING];
     ret->uncommitted_us = now - since_us;
     ret->trouble = trouble != NULL ? trouble->msg : NULL;
 }
@@ -88,7 +88,7 @@ void beat_now(struct membership *m)
                             .is_quiet = m->env.standing->is_quiet ||
                                         m->env.standing->stage != WORKER_RUNNING,
                             .lost_pop = m->env.standing->has_lost_pop,
-                            .running = (int)m->env.in_hand->count[IN_HAND_RUNNING],
+                            .running = (int)m->env.active->count[ACTIVE_RUNNING],
                             .held_fences = fences,
                             .held_count = held_fences(m, now, fences),
                             .kinds = m->kinds.served.list,
@@ -97,7 +97,7 @@ void beat_now(struct membership *m)
                             .refused_count = kinds_refused_texts(m, refused),
                             .lock_nodes = (int)m->env.servers->config->lock.node_count,
                             .lock_nodes_voting = (int)redlock_async_voting(m->env.servers->lock),
-                            .ready_oldest_us = in_hand_ready_oldest_us(m->env.in_hand, now)};
+                            .ready_oldest_us = active_ready_oldest_us(m->env.active, now)};
     count_uncommitted(m, now, &b);
     b.spare_least = m->env.spare_least(m->env.ctx);
     record("beat", "inv", RECORD_TEXT("worker", m->env.standing->worker_id));

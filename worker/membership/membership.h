@@ -6,7 +6,7 @@
 #define CLAIMD_WORKER_MEMBERSHIP_MEMBERSHIP_H
 
 #include "worker/env.h"
-#include "worker/jobs/jobs_in_hand.h"
+#include "worker/jobs/active_jobs.h"
 #include "worker/membership/beat.h"
 #include "worker/membership/kinds.h"
 #include "worker/membership/registration.h"
@@ -16,7 +16,7 @@ struct membership_env {
     struct servers *servers;
     struct standing *standing;
     struct due *due;
-    struct jobs_in_hand *in_hand; /* reported by heartbeats */
+    struct active_jobs *active; /* reported by heartbeats */
 
     void *ctx; /* of all that follows */
     /* The runners, by the index of their slot; see slot_is_current() and slot_replace(). */

@@ -331,7 +331,7 @@ void registration_again(struct membership *m)
              LOG_TEXT("action", "starting over under a new id"));
     int64_t frozen =
         m->env.standing->beat_confirmed_us > 0 ? m->env.standing->beat_confirmed_us : 1;
-    in_hand_freeze(m->env.in_hand, frozen);
+    active_freeze(m->env.active, frozen);
     m->env.standing->is_registered = false;
     m->env.standing->is_asked_quiet =
         false; /* nothing was asked of the new row yet; is_quiet does not change */

@@ -34,7 +34,7 @@ void registration_close(struct membership *m);
  * next step. */
 void registration_begin(struct membership *m);
 
-/* Call when the row was marked dead: claims get a new worker_id, and the jobs in hand keep the time
+/* Call when the row was marked dead: claims get a new worker_id, and the active jobs keep the time
  * of the last confirmed heartbeat. */
 void registration_again(struct membership *m);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The jobs that this worker has in hand, from a popped id to a committed end: one record each,
+ * The active jobs of this worker, from a popped id to a committed end: one record each,
  * found by id and counted by phase. Other files decide what to do with them; nothing here does
  * I/O. */
-#ifndef CLAIMD_WORKER_JOBS_JOBS_IN_HAND_H
-#define CLAIMD_WORKER_JOBS_JOBS_IN_HAND_H
+#ifndef CLAIMD_WORKER_JOBS_ACTIVE_JOBS_H
+#define CLAIMD_WORKER_JOBS_ACTIVE_JOBS_H
 
 #include "model/job.h"
 #include "store/jobs/job_store.h"
@@ -12,35 +12,35 @@
 #include <uthash.h>
 
 /* The stages of a job in the worker, as they are counted and shown. */
-enum in_hand_phase {
-    IN_HAND_LOCKING,   /* popped; its lock, and perhaps its claim, is being asked for */
-    IN_HAND_CLAIMING,  /* the lock has its verdict; the claim is in flight */
-    IN_HAND_FETCHING,  /* claimed; its large args are being fetched */
-    IN_HAND_READY,     /* claimed; waits for a runner */
-    IN_HAND_RUNNING,   /* sent to a runner */
-    IN_HAND_FINISHING, /* ended; its finish isn't committed yet */
-    IN_HAND_PHASE_COUNT
+enum active_phase {
+    ACTIVE_LOCKING,   /* popped; its lock, and perhaps its claim, is being asked for */
+    ACTIVE_CLAIMING,  /* the lock has its verdict; the claim is in flight */
+    ACTIVE_FETCHING,  /* claimed; its large args are being fetched */
+    ACTIVE_READY,     /* claimed; waits for a runner */
+    ACTIVE_RUNNING,   /* sent to a runner */
+    ACTIVE_FINISHING, /* ended; its finish isn't committed yet */
+    ACTIVE_PHASE_COUNT
 };
 
-/* The states themselves; the table of transitions is in jobs_in_hand.c. */
-enum in_hand_state {
-    HAND_NONE, /* no state: in the table, an event that cannot happen */
-    HAND_LOCKING,
-    HAND_ASKING_BOTH,   /* its lock and its claim are asked for at once (docs/decisions/0020) */
-    HAND_CLAIMED_EARLY, /* claimed; the lock's verdict is outstanding */
-    HAND_UNFIT_EARLY,   /* the same, but the job can't run here */
-    HAND_REFUSED_EARLY, /* not claimed; the lock's verdict is outstanding */
-    HAND_CLAIMING,
-    HAND_CLAIMED,
-    HAND_REFUSED,
-    HAND_FETCHING,
-    HAND_READY,
-    HAND_SENT,  /* sent to a runner, perhaps behind other jobs */
-    HAND_BEGUN, /* first in its runner */
-    HAND_FINISHING
+/* The states themselves; the table of transitions is in active_jobs.c. */
+enum active_state {
+    STATE_NONE, /* no state: in the table, an event that cannot happen */
+    STATE_LOCKING,
+    STATE_ASKING_BOTH,   /* its lock and its claim are asked for at once (docs/decisions/0020) */
+    STATE_CLAIMED_EARLY, /* claimed; the lock's verdict is outstanding */
+    STATE_UNFIT_EARLY,   /* the same, but the job can't run here */
+    STATE_REFUSED_EARLY, /* not claimed; the lock's verdict is outstanding */
+    STATE_CLAIMING,
+    STATE_CLAIMED,
+    STATE_REFUSED,
+    STATE_FETCHING,
+    STATE_READY,
+    STATE_SENT,  /* sent to a runner, perhaps behind other jobs */
+    STATE_BEGUN, /* first in its runner */
+    STATE_FINISHING
 };
 
-enum in_hand_event {
+enum active_event {
     ON_ASKED_BESIDE, /* its claim was sent beside its lock */
     ON_VERDICT,      /* its lock was won or not */
     ON_CLAIMED,
@@ -51,11 +51,11 @@ enum in_hand_event {
     ON_SENT,
     ON_BEGUN,
     ON_END, /* it ended, in whatever state: its finish is now outstanding */
-    IN_HAND_EVENT_COUNT
+    ACTIVE_EVENT_COUNT
 };
 
 /* What the caller has to do after an event. */
-enum in_hand_action {
+enum active_action {
     DO_NOTHING,
     DO_CLAIM, /* if its lock was won; otherwise let it go */
     DO_GO_ON, /* fetch its args, or make it ready for a runner */
@@ -76,9 +76,9 @@ struct run_length;
 struct redlock_batch;
 struct relock;
 
-struct job_in_hand {
+struct active_job {
     int64_t id;
-    enum in_hand_state state;
+    enum active_state state;
     int64_t since_us; /* when it entered its phase */
     int64_t score;    /* of its hint, for putting it back */
     char queue[JOB_NAME_MAX + 1];
@@ -92,7 +92,7 @@ struct job_in_hand {
     size_t lease_index;
     const struct relock *relock; /* the request that acquires a lost lease again; NULL = none */
 
-    enum claim_refusal refused; /* in HAND_REFUSED_EARLY */
+    enum claim_refusal refused; /* in STATE_REFUSED_EARLY */
     int64_t fence;
     char worker_id[JOB_WORKER_ID_SIZE]; /* the worker_id under which it was claimed */
     int attempt;
@@ -136,76 +136,76 @@ struct job_in_hand {
 
     const char *too_long; /* leaving: what is too long for any handler, a literal; NULL = nothing */
 
-    struct job_in_hand *prev; /* in the list of ready jobs; `next` also in the other two */
-    struct job_in_hand *next;
+    struct active_job *prev; /* in the list of ready jobs; `next` also in the other two */
+    struct active_job *next;
     UT_hash_handle hh;
 };
 
-struct jobs_in_hand {
-    struct job_in_hand *by_id;
-    struct job_in_hand *ready;   /* sorted by score */
-    struct job_in_hand *leaving; /* claimed, and to be ended before they reach a runner */
-    struct job_in_hand *ended;   /* not in hand any more; see in_hand_end() */
+struct active_jobs {
+    struct active_job *by_id;
+    struct active_job *ready;   /* sorted by score */
+    struct active_job *leaving; /* claimed, and to be ended before they reach a runner */
+    struct active_job *ended;   /* not active any more; see active_end() */
     bool has_weights; /* a queue has a weight: `ready` is sorted by score only within each queue */
-    size_t count[IN_HAND_PHASE_COUNT];
+    size_t count[ACTIVE_PHASE_COUNT];
     size_t placed; /* placed jobs that are not running yet */
 };
 
-/* Returns NULL if the id is in hand already or if there is no memory. */
-struct job_in_hand *in_hand_add(struct jobs_in_hand *h, int64_t id);
-struct job_in_hand *in_hand_find(const struct jobs_in_hand *h, int64_t id);
-/* Frees the job, which must not be HAND_READY. */
-void in_hand_remove(struct jobs_in_hand *h, struct job_in_hand *job);
+/* Returns NULL if the id is active already or if there is no memory. */
+struct active_job *active_add(struct active_jobs *h, int64_t id);
+struct active_job *active_find(const struct active_jobs *h, int64_t id);
+/* Frees the job, which must not be STATE_READY. */
+void active_remove(struct active_jobs *h, struct active_job *job);
 
-/* Moves a job whose end is committed to those that have ended: it is not in hand any more, but what
+/* Moves a job whose end is committed to those that have ended: it is not active any more, but what
  * follows from its end can still be read. */
-void in_hand_end(struct jobs_in_hand *h, struct job_in_hand *job);
-/* Returns NULL if there is none. The caller frees it by in_hand_free(). */
-struct job_in_hand *in_hand_take_ended(struct jobs_in_hand *h);
-void in_hand_free(struct job_in_hand *job);
+void active_end(struct active_jobs *h, struct active_job *job);
+/* Returns NULL if there is none. The caller frees it by active_free(). */
+struct active_job *active_take_ended(struct active_jobs *h);
+void active_free(struct active_job *job);
 /* Frees those that nobody has taken. */
-void in_hand_release(struct jobs_in_hand *h);
+void active_release(struct active_jobs *h);
 
 /* Notes that a claimed job, which is on no list, is to be handed back or, if `too_long` is set, to
- * fail. in_hand_take_leaving() returns NULL if there is none; the caller applies ON_END at once. */
-void in_hand_leave(struct jobs_in_hand *h, struct job_in_hand *job);
-struct job_in_hand *in_hand_take_leaving(struct jobs_in_hand *h);
+ * fail. active_take_leaving() returns NULL if there is none; the caller applies ON_END at once. */
+void active_leave(struct active_jobs *h, struct active_job *job);
+struct active_job *active_take_leaving(struct active_jobs *h);
 
 /* Applies an event to the job: moves it to the next state in the table and returns the action to
  * take. The table must have an entry for the event in this state (asserted). For ON_READY call
- * in_hand_push_ready() instead. */
-enum in_hand_action in_hand_step(struct jobs_in_hand *h, struct job_in_hand *job,
-                                 enum in_hand_event event);
-enum in_hand_phase in_hand_phase(const struct job_in_hand *job);
+ * active_push_ready() instead. */
+enum active_action active_step(struct active_jobs *h, struct active_job *job,
+                               enum active_event event);
+enum active_phase active_phase(const struct active_job *job);
 
 /* True if the job has a row in job_live, which its end must delete. */
-static inline bool in_hand_has_live(const struct job_in_hand *job)
+static inline bool active_has_live(const struct active_job *job)
 {
     return job->checkpoint != NULL || job->cancel_us > 0 || job->said_us > 0;
 }
 
 /* Marks a job that no runner has yet as placed. */
-void in_hand_place(struct jobs_in_hand *h, struct job_in_hand *job);
+void active_place(struct active_jobs *h, struct active_job *job);
 
 /* Ready jobs are sorted by score, as their hints were: an urgent job, or one of a tenant whose turn
  * it is, overtakes jobs that were claimed earlier. If queues have weights, it overtakes only jobs
  * of its own queue, since jobs of another queue with lower scores might never cease.
- * in_hand_take_ready() returns NULL if there is none. A job that is taken stays HAND_READY: the
+ * active_take_ready() returns NULL if there is none. A job that is taken stays STATE_READY: the
  * caller applies its next event at once. */
-void in_hand_push_ready(struct jobs_in_hand *h, struct job_in_hand *job);
-struct job_in_hand *in_hand_take_ready(struct jobs_in_hand *h);
+void active_push_ready(struct active_jobs *h, struct active_job *job);
+struct active_job *active_take_ready(struct active_jobs *h);
 /* Takes this job out of the ready ones. */
-void in_hand_take(struct jobs_in_hand *h, struct job_in_hand *job);
+void active_take(struct active_jobs *h, struct active_job *job);
 /* Takes a job that was claimed before that time; NULL if there is none. */
-struct job_in_hand *in_hand_take_waiting(struct jobs_in_hand *h, int64_t claimed_before_us);
+struct active_job *active_take_waiting(struct active_jobs *h, int64_t claimed_before_us);
 
 /* Call when the worker_id ends under which jobs were claimed: they keep the time of its last
  * confirmed heartbeat. */
-void in_hand_freeze(struct jobs_in_hand *h, int64_t beat_confirmed_us);
+void active_freeze(struct active_jobs *h, int64_t beat_confirmed_us);
 
 /* Returns how long the oldest claimed job has waited for a runner; 0 = none waits. */
-int64_t in_hand_ready_oldest_us(const struct jobs_in_hand *h, int64_t now_us);
+int64_t active_ready_oldest_us(const struct active_jobs *h, int64_t now_us);
 
-size_t in_hand_total(const struct jobs_in_hand *h);
+size_t active_total(const struct active_jobs *h);
 
 #endif
