@@ -152,7 +152,7 @@ void fetch_put_back(struct intake *in, const struct active_job *job)
 {
     const struct hint h = hint_of(job);
     if (job->hint_goes == HINT_KEPT) {
-        taken_hints_add(in, &h);
+        held_hints_add(in, &h);
     } else {
         hint_return_add(in, &h);
     }
@@ -355,7 +355,7 @@ static bool is_active(struct intake *in, const struct hint *h)
 {
     const struct active_job *job = active_find(in->env.active, h->id);
     if (job != NULL && active_phase(job) == ACTIVE_FINISHING) {
-        taken_hints_add(in, h);
+        held_hints_add(in, h);
     }
     return job != NULL;
 }

@@ -9,7 +9,7 @@ enum status intake_open(struct intake *in, const struct intake_env *env, struct 
     if (st != STATUS_OK) {
         return st;
     }
-    st = taken_hints_open(in, err);
+    st = held_hints_open(in, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -20,10 +20,10 @@ void intake_close(struct intake *in)
 {
     hint_return_close(in);
     limits_close(in);
-    taken_hints_close(in);
+    held_hints_close(in);
 }
 
 bool intake_is_idle(const struct intake *in)
 {
-    return taken_hints_is_idle(in) && sift_is_idle(in) && hint_return_is_idle(in);
+    return held_hints_is_idle(in) && sift_is_idle(in) && hint_return_is_idle(in);
 }

@@ -10,11 +10,11 @@
 #include "worker/intake/capacity.h"
 #include "worker/intake/claim.h"
 #include "worker/intake/fetch.h"
+#include "worker/intake/held_hints.h"
 #include "worker/intake/hint_return.h"
 #include "worker/intake/limits.h"
 #include "worker/intake/listen.h"
 #include "worker/intake/sift.h"
-#include "worker/intake/taken_hints.h"
 #include "worker/jobs/active_jobs.h"
 #include "worker/jobs/lengths.h"
 #include "worker/membership/kinds.h"
@@ -42,7 +42,7 @@ struct intake {
     struct listen listen;
     struct limits limits;
     struct sift sift;
-    struct taken_hints taken_hints;
+    struct held_hints held_hints;
     struct hint_return *hint_return;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/intake/taken_hints.h"
+#include "worker/intake/held_hints.h"
 
 #include "base/timer.h"
 #include "worker/intake/intake.h"
@@ -12,19 +12,19 @@ static void on_due(uv_timer_t *timer);
 
 static void ask_later(struct intake *in)
 {
-    if (!uv_is_active((uv_handle_t *)&in->taken_hints.timer)) {
-        timer_start(&in->taken_hints.timer, on_due, DELAY_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&in->held_hints.timer)) {
+        timer_start(&in->held_hints.timer, on_due, DELAY_MS, 0);
     }
 }
 
-void taken_hints_add(struct intake *in, const struct hint *hint)
+void held_hints_add(struct intake *in, const struct hint *hint)
 {
-    struct taken_hints *h = &in->taken_hints;
+    struct held_hints *h = &in->held_hints;
     if (in->env.standing->stage != WORKER_RUNNING) {
         hint_return_add(in, hint); /* another worker may ask */
         return;
     }
-    if (h->gathered == TAKEN_HINTS_MAX) {
+    if (h->gathered == HELD_HINTS_MAX) {
         return;
     }
     kept_hint_set(&h->gathering[h->gathered++], hint);
@@ -34,8 +34,8 @@ void taken_hints_add(struct intake *in, const struct hint *hint)
 static void on_waiting(void *ctx, const struct freed_job *job)
 {
     struct intake *in = ctx;
-    for (size_t i = 0; i < in->taken_hints.asked_count; i++) {
-        const struct hint h = kept_hint_as_hint(&in->taken_hints.asked[i]);
+    for (size_t i = 0; i < in->held_hints.asked_count; i++) {
+        const struct hint h = kept_hint_as_hint(&in->held_hints.asked[i]);
         if (h.id == job->id) {
             hint_return_add(in, &h);
             return;
@@ -49,8 +49,8 @@ static void on_answered(void *ctx, enum status st)
     if (st != STATUS_OK) {
         in->env.standing->has_lost_pop = true; /* a full pass finds the jobs that wait */
     }
-    in->taken_hints.asked_count = 0;
-    if (in->taken_hints.gathered > 0) {
+    in->held_hints.asked_count = 0;
+    if (in->held_hints.gathered > 0) {
         ask_later(in);
     }
     in->env.due->end = true;
@@ -59,8 +59,8 @@ static void on_answered(void *ctx, enum status st)
 static void on_due(uv_timer_t *timer)
 {
     struct intake *in = timer->data;
-    struct taken_hints *h = &in->taken_hints;
-    int64_t ids[TAKEN_HINTS_MAX];
+    struct held_hints *h = &in->held_hints;
+    int64_t ids[HELD_HINTS_MAX];
     if (h->asked_count > 0) {
         return;
     }
@@ -76,17 +76,17 @@ static void on_due(uv_timer_t *timer)
     }
 }
 
-bool taken_hints_is_idle(const struct intake *in)
+bool held_hints_is_idle(const struct intake *in)
 {
-    return in->taken_hints.asked_count == 0 && in->taken_hints.gathered == 0;
+    return in->held_hints.asked_count == 0 && in->held_hints.gathered == 0;
 }
 
-enum status taken_hints_open(struct intake *in, struct err *err)
+enum status held_hints_open(struct intake *in, struct err *err)
 {
-    return timer_open(in->env.servers->loop, &in->taken_hints.timer, in, "taken hints", err);
+    return timer_open(in->env.servers->loop, &in->held_hints.timer, in, "held hints", err);
 }
 
-void taken_hints_close(struct intake *in)
+void held_hints_close(struct intake *in)
 {
-    uv_close((uv_handle_t *)&in->taken_hints.timer, NULL);
+    uv_close((uv_handle_t *)&in->held_hints.timer, NULL);
 }
