@@ -47,7 +47,7 @@ void drain_check(struct worker *w)
         say_stopped(w);
     } else if (is_late) {
         log_error("drain_incomplete", LOG_I64("jobs", active_total(&w->active)),
-                  LOG_TEXT("action", "they are rescued when our beat is stale"));
+                  LOG_TEXT("action", "they are rescued when our heartbeat is stale"));
         w->exit_code = 1;
         worker_close(w);
     }

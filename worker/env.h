@@ -39,7 +39,7 @@ struct standing {
     int64_t kill_at_us;             /* … and then killed */
     char worker_id[WORKER_ID_SIZE]; /* random; a new one for each row */
     bool is_registered;             /* it has a row under that id */
-    int64_t beat_confirmed_us;      /* when the last confirmed heartbeat was sent; 0 = none */
+    int64_t heartbeat_confirmed_us; /* when the last confirmed heartbeat was sent; 0 = none */
     bool has_lost_pop; /* hints may have vanished: the next heartbeat reports it to the scheduler */
 };
 
@@ -47,7 +47,7 @@ struct standing {
  * (turn.h). */
 struct due {
     bool registered;     /* the worker has a new row */
-    bool beat;           /* the reply to the next heartbeat is wanted now */
+    bool heartbeat;      /* the reply to the next heartbeat is wanted now */
     bool limits_of_runs; /* a heartbeat was confirmed: runs may last longer */
     bool cancels;        /* a heartbeat has brought cancels of jobs that run here */
     bool listen;         /* the stage, the kinds, the paused queues or a weight have changed */

@@ -20,7 +20,7 @@ static void act(struct worker *w)
         worker_on_registered(w);
     }
     if (due.limits_of_runs) {
-        run_limit_all(&w->jobs, w->standing.beat_confirmed_us);
+        run_limit_all(&w->jobs, w->standing.heartbeat_confirmed_us);
     }
     if (due.cancels) {
         cancel_act(&w->jobs);
@@ -35,8 +35,8 @@ static void act(struct worker *w)
     if (due.ready || due.dispatch) {
         dispatch_jobs(&w->jobs);
     }
-    if (due.beat) {
-        beat_request(&w->membership);
+    if (due.heartbeat) {
+        heartbeat_request(&w->membership);
     }
     if (due.room) {
         fetch_poke(&w->intake);
@@ -49,9 +49,9 @@ static void act(struct worker *w)
 static bool is_any_due(const struct worker *w)
 {
     const struct due *due = &w->due;
-    return due->registered || due->beat || due->limits_of_runs || due->cancels || due->listen ||
-           due->ready || due->dispatch || due->room || due->end || w->active.leaving != NULL ||
-           w->active.ended != NULL;
+    return due->registered || due->heartbeat || due->limits_of_runs || due->cancels ||
+           due->listen || due->ready || due->dispatch || due->room || due->end ||
+           w->active.leaving != NULL || w->active.ended != NULL;
 }
 
 /* ---- the tick ---- */

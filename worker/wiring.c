@@ -39,7 +39,7 @@ static int spare_least(void *worker)
     return spare_take_least(worker);
 }
 
-static void on_beat_answered(void *worker, const struct worker_beat_reply *reply)
+static void on_heartbeat_answered(void *worker, const struct worker_beat_reply *reply)
 {
     struct worker *w = worker;
     listen_take(&w->intake, reply);
@@ -65,7 +65,7 @@ struct membership_env wiring_membership(struct worker *w)
                                    .open_lock = open_lock,
                                    .put_back = put_back,
                                    .spare_least = spare_least,
-                                   .answered = on_beat_answered,
+                                   .answered = on_heartbeat_answered,
                                    .fail = on_failed};
 }
 

@@ -97,7 +97,7 @@ static void on_lost_pop(void *ctx)
 static void on_news(void *ctx)
 {
     struct worker *w = ctx;
-    beat_soon(&w->membership);
+    heartbeat_soon(&w->membership);
 }
 
 /* ---- closing ---- */

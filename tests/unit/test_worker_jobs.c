@@ -290,7 +290,7 @@ static void setup(void)
     t.config.lock.guard_us = US_PER_S;
     t.config.worker.stale_us = 10 * US_PER_S;
     t.standing.stage = WORKER_RUNNING;
-    t.standing.beat_confirmed_us = clock_boot_us();
+    t.standing.heartbeat_confirmed_us = clock_boot_us();
     t.lease_until_us = clock_boot_us() + 3600 * US_PER_S;
     t.state = SLOT_IDLE;
     t.slots.list[0] = SLOT;
@@ -444,10 +444,10 @@ START_TEST(a_confirmed_heartbeat_lets_runs_last_longer)
     struct active_job *job = running(1);
     job->settings.timeout_us = 3600 * US_PER_S;
     t.lease_until_us = 0;
-    run_limit_all(&t.jobs, t.standing.beat_confirmed_us);
+    run_limit_all(&t.jobs, t.standing.heartbeat_confirmed_us);
     int64_t before = t.limit_us;
-    t.standing.beat_confirmed_us += US_PER_S;
-    run_limit_all(&t.jobs, t.standing.beat_confirmed_us);
+    t.standing.heartbeat_confirmed_us += US_PER_S;
+    run_limit_all(&t.jobs, t.standing.heartbeat_confirmed_us);
     ck_assert_int_eq(t.limit_us, before + US_PER_S);
     end_run(job);
     answer(1, FINISH_ACCEPTED);

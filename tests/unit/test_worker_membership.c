@@ -323,12 +323,12 @@ START_TEST(a_confirmed_heartbeat_counts_from_when_it_was_sent)
     get_registered();
     t.standing.has_lost_pop = true;
     int64_t before = clock_boot_us();
-    beat_now(&t.membership);
+    heartbeat_now(&t.membership);
     ck_assert(t.has_told_lost_pop);
     int64_t sent = clock_boot_us();
     t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.asked = ""}, NULL);
-    ck_assert_int_ge(t.standing.beat_confirmed_us, before);
-    ck_assert_int_le(t.standing.beat_confirmed_us, sent);
+    ck_assert_int_ge(t.standing.heartbeat_confirmed_us, before);
+    ck_assert_int_le(t.standing.heartbeat_confirmed_us, sent);
     ck_assert(t.due.limits_of_runs);
     ck_assert(!t.standing.has_lost_pop);
 }
@@ -338,7 +338,7 @@ START_TEST(a_failed_heartbeat_reports_the_lost_pop_again)
 {
     get_registered();
     t.standing.has_lost_pop = true;
-    beat_now(&t.membership);
+    heartbeat_now(&t.membership);
     ck_assert(!t.standing.has_lost_pop);
     t.beat(&t.membership, STATUS_TIMEOUT, NULL, &(struct err){.msg = "no answer"});
     ck_assert(t.standing.has_lost_pop);
@@ -348,8 +348,8 @@ END_TEST
 START_TEST(a_requested_heartbeat_follows_one_that_is_in_flight)
 {
     get_registered();
-    beat_now(&t.membership);
-    beat_request(&t.membership);
+    heartbeat_now(&t.membership);
+    heartbeat_request(&t.membership);
     ck_assert_int_eq(t.beats, 1);
     t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.asked = ""}, NULL);
     ck_assert_int_eq(t.beats, 2);
@@ -361,10 +361,10 @@ START_TEST(a_worker_that_was_marked_dead_registers_anew_and_freezes_its_jobs)
     get_registered();
     struct active_job *job = active_add(&t.active, 7);
     (void)active_step(&t.active, job, ON_VERDICT);
-    beat_now(&t.membership);
+    heartbeat_now(&t.membership);
     t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.is_dead = true}, NULL);
     ck_assert(!t.standing.is_registered);
-    ck_assert_int_gt(job->beat_frozen_us, 0);
+    ck_assert_int_gt(job->heartbeat_frozen_us, 0);
     ck_assert_int_eq(t.registrations, 2);
     ck_assert_str_ne(t.standing.worker_id, t.first_id);
     active_remove(&t.active, job);

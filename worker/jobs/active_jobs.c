@@ -261,11 +261,11 @@ struct active_job *active_take_waiting(struct active_jobs *h, int64_t claimed_be
     return take(h, job);
 }
 
-void active_freeze(struct active_jobs *h, int64_t beat_confirmed_us)
+void active_freeze(struct active_jobs *h, int64_t heartbeat_confirmed_us)
 {
     for (struct active_job *job = h->by_id; job != NULL; job = job->hh.next) {
-        if (job->state != STATE_LOCKING && job->beat_frozen_us == 0) {
-            job->beat_frozen_us = beat_confirmed_us;
+        if (job->state != STATE_LOCKING && job->heartbeat_frozen_us == 0) {
+            job->heartbeat_frozen_us = heartbeat_confirmed_us;
         }
     }
 }

@@ -130,7 +130,7 @@ struct active_job {
     int64_t started_us;
     /* > 0: it was claimed under an earlier worker_id, whose last confirmed heartbeat was sent
      * then. */
-    int64_t beat_frozen_us;
+    int64_t heartbeat_frozen_us;
     int64_t cancel_us; /* > 0: when this worker learned of the request to cancel it */
     unsigned stops;    /* enum run_stop */
 
@@ -201,7 +201,7 @@ struct active_job *active_take_waiting(struct active_jobs *h, int64_t claimed_be
 
 /* Call when the worker_id ends under which jobs were claimed: they keep the time of its last
  * confirmed heartbeat. */
-void active_freeze(struct active_jobs *h, int64_t beat_confirmed_us);
+void active_freeze(struct active_jobs *h, int64_t heartbeat_confirmed_us);
 
 /* Returns how long the oldest claimed job has waited for a runner; 0 = none waits. */
 int64_t active_ready_oldest_us(const struct active_jobs *h, int64_t now_us);

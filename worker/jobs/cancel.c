@@ -18,7 +18,7 @@ static void on_listening(void *ctx, enum status st, const struct err *err)
     j->cancel.is_in_flight = false;
     if (st == STATUS_OK) {
         j->cancel.is_listening = true;
-        j->env.due->beat = true;
+        j->env.due->heartbeat = true;
     }
 }
 
@@ -69,7 +69,7 @@ void cancel_take_notify(struct jobs *j, const char *payload)
     if (st != STATUS_OK || active_find(j->env.active, id) == NULL) {
         return; /* most notifications concern jobs of other workers */
     }
-    j->env.due->beat = true;
+    j->env.due->heartbeat = true;
 }
 
 void cancel_take(struct jobs *j, const struct worker_beat_reply *reply)

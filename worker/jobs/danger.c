@@ -3,8 +3,8 @@
 
 int64_t danger_at_us(const struct danger_facts *f, const struct danger_limits *l)
 {
-    int64_t beat_end = f->beat_sent_us == 0 ? 0 : f->beat_sent_us + l->stale_us;
-    return f->lease_deadline_us > beat_end ? f->lease_deadline_us : beat_end;
+    int64_t heartbeat_end = f->heartbeat_sent_us == 0 ? 0 : f->heartbeat_sent_us + l->stale_us;
+    return f->lease_deadline_us > heartbeat_end ? f->lease_deadline_us : heartbeat_end;
 }
 
 struct danger_verdict danger_verdict(const struct danger_facts *f, const struct danger_limits *l,

@@ -17,7 +17,7 @@ struct danger_limits {
 
 struct danger_facts {
     int64_t lease_deadline_us;
-    int64_t beat_sent_us; /* sending time of the last confirmed heartbeat; 0 = none */
+    int64_t heartbeat_sent_us; /* sending time of the last confirmed heartbeat; 0 = none */
     int64_t timeout_at_us;
     int64_t grace_us; /* from the timeout until the kill */
 };

@@ -44,7 +44,7 @@ static void on_relocked(void *ctx, struct redlock_batch *batch)
 static bool is_bare(const struct active_job *job)
 {
     return active_phase(job) == ACTIVE_RUNNING && job->batch == NULL && job->relock == NULL &&
-           job->beat_frozen_us == 0;
+           job->heartbeat_frozen_us == 0;
 }
 
 /* Running handlers continue without a lease while the heartbeat is fresh; the lease is acquired
@@ -96,7 +96,7 @@ void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t inde
     } else if (state == REDLOCK_STATE_LOST) {
         log_warn("lease_lost", LOG_I64("job", job->id),
                  LOG_TEXT("action", active_phase(job) == ACTIVE_RUNNING
-                                        ? "taken anew while the beat is fresh"
+                                        ? "acquired again while the heartbeat is fresh"
                                         : "handed back"));
         if (active_phase(job) == ACTIVE_RUNNING) {
             job->batch = NULL;
@@ -111,8 +111,8 @@ struct danger_facts deadlines_facts(const struct jobs *j, const struct active_jo
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
                              .grace_us = run_grace_us(j, job)};
-    f.beat_sent_us =
-        job->beat_frozen_us > 0 ? job->beat_frozen_us : j->env.standing->beat_confirmed_us;
+    f.heartbeat_sent_us = job->heartbeat_frozen_us > 0 ? job->heartbeat_frozen_us
+                                                       : j->env.standing->heartbeat_confirmed_us;
     if (!lease_is_lost(job)) {
         f.lease_deadline_us = redlock_batch_deadline_us(job->batch, job->lease_index);
     }

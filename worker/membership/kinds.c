@@ -220,7 +220,7 @@ static void serve_able(struct membership *m)
     leave_out_paused(m);
     if (m->env.standing->is_registered) {
         m->env.due->listen = true;
-        beat_now(m);
+        heartbeat_now(m);
         m->env.due->room = true;
     }
 }

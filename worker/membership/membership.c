@@ -12,12 +12,12 @@ enum status membership_open(struct membership *m, const struct membership_env *e
     if (st != STATUS_OK) {
         return st;
     }
-    return beat_open(m, err);
+    return heartbeat_open(m, err);
 }
 
 void membership_close(struct membership *m)
 {
-    beat_close(m);
+    heartbeat_close(m);
     registration_close(m);
 }
 

@@ -7,7 +7,7 @@
 
 #include "worker/env.h"
 #include "worker/jobs/active_jobs.h"
-#include "worker/membership/beat.h"
+#include "worker/membership/heartbeat.h"
 #include "worker/membership/kinds.h"
 #include "worker/membership/registration.h"
 
@@ -38,7 +38,7 @@ struct membership_env {
 struct membership {
     struct membership_env env;
     struct registration registration;
-    struct beat beat;
+    struct heartbeat heartbeat;
     struct kinds kinds;
 };
 

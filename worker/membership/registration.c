@@ -66,10 +66,10 @@ static void on_registered(void *ctx, enum status st, const struct err *err)
            RECORD_TEXT("state_dir", m->env.servers->config->worker.state_dir));
     log_recovered("register_recovered", &r->complaint);
     state_dir_write(m->env.servers->config->worker.state_dir, m->env.standing->worker_id);
-    m->env.standing->beat_confirmed_us = r->sent_us;
+    m->env.standing->heartbeat_confirmed_us = r->sent_us;
     job_store_set_worker(m->env.servers->store, m->env.standing->worker_id);
     m->env.due->registered = true;
-    beat_start(m);
+    heartbeat_start(m);
 }
 
 static enum status send_registration(struct membership *m, const struct kind_set *kinds,
@@ -330,11 +330,11 @@ void registration_again(struct membership *m)
     log_warn("worker_marked_dead", LOG_TEXT("worker", m->env.standing->worker_id),
              LOG_TEXT("action", "starting over under a new id"));
     int64_t frozen =
-        m->env.standing->beat_confirmed_us > 0 ? m->env.standing->beat_confirmed_us : 1;
+        m->env.standing->heartbeat_confirmed_us > 0 ? m->env.standing->heartbeat_confirmed_us : 1;
     active_freeze(m->env.active, frozen);
     m->env.standing->is_registered = false;
     m->env.standing->is_asked_quiet =
         false; /* nothing was asked of the new row yet; is_quiet does not change */
-    beat_stop(m);
+    heartbeat_stop(m);
     do_register(m);
 }

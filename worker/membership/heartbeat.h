@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The heartbeat: the worker updates its row, which shows the schedulers that it is alive. */
-#ifndef CLAIMD_WORKER_MEMBERSHIP_BEAT_H
-#define CLAIMD_WORKER_MEMBERSHIP_BEAT_H
+#ifndef CLAIMD_WORKER_MEMBERSHIP_HEARTBEAT_H
+#define CLAIMD_WORKER_MEMBERSHIP_HEARTBEAT_H
 
 #include "base/err.h"
 #include "base/log.h"
@@ -11,7 +11,7 @@
 
 struct membership;
 
-struct beat {
+struct heartbeat {
     uv_timer_t timer; /* sends the next one; active while the worker has a row */
     bool is_in_flight;
     bool is_wanted;           /* send another one when the one in flight is answered */
@@ -21,17 +21,17 @@ struct beat {
     struct complaint complaint;
 };
 
-enum status beat_open(struct membership *m, struct err *err) MUST_USE;
-void beat_close(struct membership *m);
+enum status heartbeat_open(struct membership *m, struct err *err) MUST_USE;
+void heartbeat_close(struct membership *m);
 
-void beat_start(struct membership *m);
-void beat_stop(struct membership *m);
-void beat_now(struct membership *m); /* does nothing while one is in flight */
+void heartbeat_start(struct membership *m);
+void heartbeat_stop(struct membership *m);
+void heartbeat_now(struct membership *m); /* does nothing while one is in flight */
 /* Sends a heartbeat at once. One in flight may have read the rows before a change, so another one
  * follows it. */
-void beat_request(struct membership *m);
+void heartbeat_request(struct membership *m);
 /* Sends a heartbeat within 50 ms, since an operator may have changed something; its reply says
  * what. */
-void beat_soon(struct membership *m);
+void heartbeat_soon(struct membership *m);
 
 #endif

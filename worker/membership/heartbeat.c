@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "worker/membership/beat.h"
+#include "worker/membership/heartbeat.h"
 
 #include "base/clock.h"
 #include "base/recorder.h"
@@ -12,34 +12,34 @@
 
 static void take_answer(struct membership *m, const struct worker_beat_reply *reply)
 {
-    m->env.standing->beat_confirmed_us = m->beat.sent_us;
+    m->env.standing->heartbeat_confirmed_us = m->heartbeat.sent_us;
     m->env.due->limits_of_runs = true;
     kinds_take_paused(m, reply->paused_kinds, reply->paused_kind_count);
     m->env.answered(m->env.ctx, reply);
-    if (m->beat.is_wanted) {
-        m->beat.is_wanted = false;
-        beat_now(m);
+    if (m->heartbeat.is_wanted) {
+        m->heartbeat.is_wanted = false;
+        heartbeat_now(m);
     }
 }
 
-static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply *reply,
-                      const struct err *err)
+static void on_heartbeat_stored(void *ctx, enum status st, const struct worker_beat_reply *reply,
+                                const struct err *err)
 {
     struct membership *m = ctx;
     bool is_confirmed = st == STATUS_OK && !reply->is_dead;
-    m->beat.is_in_flight = false;
+    m->heartbeat.is_in_flight = false;
     record("beat", st == STATUS_OK ? "ok" : "info",
            RECORD_TEXT("worker", m->env.standing->worker_id),
            RECORD_I64("dead", st == STATUS_OK && reply->is_dead));
     m->env.standing->has_lost_pop =
-        m->env.standing->has_lost_pop || (m->beat.is_telling_lost_pop && !is_confirmed);
+        m->env.standing->has_lost_pop || (m->heartbeat.is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
-        if (complaint_due(&m->beat.complaint, clock_boot_us())) {
+        if (complaint_due(&m->heartbeat.complaint, clock_boot_us())) {
             log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "retrying"));
         }
         return;
     }
-    log_recovered("beat_recovered", &m->beat.complaint);
+    log_recovered("beat_recovered", &m->heartbeat.complaint);
     if (reply->is_dead) {
         registration_again(m);
         return;
@@ -75,11 +75,12 @@ static void count_uncommitted(const struct membership *m, int64_t now, struct wo
     ret->trouble = trouble != NULL ? trouble->msg : NULL;
 }
 
-void beat_now(struct membership *m)
+void heartbeat_now(struct membership *m)
 {
     int64_t fences[HELD_FENCES_MAX];
     const char *refused[WORKER_REFUSED_MAX];
-    if (m->beat.is_in_flight || !m->env.standing->is_registered || !pg_is_up(m->env.servers->pg)) {
+    if (m->heartbeat.is_in_flight || !m->env.standing->is_registered ||
+        !pg_is_up(m->env.servers->pg)) {
         return;
     }
     int64_t now = clock_boot_us();
@@ -101,29 +102,30 @@ void beat_now(struct membership *m)
     count_uncommitted(m, now, &b);
     b.spare_least = m->env.spare_least(m->env.ctx);
     record("beat", "inv", RECORD_TEXT("worker", m->env.standing->worker_id));
-    if (worker_store_beat(m->env.servers->pg, &b, on_beaten, m, NULL) != STATUS_OK) {
+    if (worker_store_beat(m->env.servers->pg, &b, on_heartbeat_stored, m, NULL) != STATUS_OK) {
         return; /* the timer tries again */
     }
-    m->beat.is_in_flight = true;
-    m->beat.sent_us = now;
-    m->beat.is_telling_lost_pop = m->env.standing->has_lost_pop;
+    m->heartbeat.is_in_flight = true;
+    m->heartbeat.sent_us = now;
+    m->heartbeat.is_telling_lost_pop = m->env.standing->has_lost_pop;
     m->env.standing->has_lost_pop = false;
 }
 
-void beat_request(struct membership *m)
+void heartbeat_request(struct membership *m)
 {
-    m->beat.is_wanted = m->beat.is_in_flight;
-    beat_now(m);
+    m->heartbeat.is_wanted = m->heartbeat.is_in_flight;
+    heartbeat_now(m);
 }
 
-static void on_beat_due(uv_timer_t *timer)
+static void on_heartbeat_due(uv_timer_t *timer)
 {
     struct membership *m = timer->data;
-    if (m->beat.is_news && m->beat.is_in_flight) {
-        m->beat.is_wanted = true; /* the one in flight may have read the rows before the change */
+    if (m->heartbeat.is_news && m->heartbeat.is_in_flight) {
+        m->heartbeat.is_wanted =
+            true; /* the one in flight may have read the rows before the change */
     }
-    m->beat.is_news = false;
-    beat_now(m);
+    m->heartbeat.is_news = false;
+    heartbeat_now(m);
     kinds_announce(m);
 }
 
@@ -131,33 +133,33 @@ static void start_in(struct membership *m, int64_t wait_us)
 {
     uint64_t period = (uint64_t)(m->env.servers->config->worker.beat_us / US_PER_MS);
     uint64_t wait_ms = wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0;
-    timer_start(&m->beat.timer, on_beat_due, wait_ms, period < 1 ? 1 : period);
+    timer_start(&m->heartbeat.timer, on_heartbeat_due, wait_ms, period < 1 ? 1 : period);
 }
 
-void beat_start(struct membership *m)
+void heartbeat_start(struct membership *m)
 {
     start_in(m, 0);
 }
 
-void beat_soon(struct membership *m)
+void heartbeat_soon(struct membership *m)
 {
-    if (uv_is_active((uv_handle_t *)&m->beat.timer)) {
-        m->beat.is_news = true;
-        start_in(m, m->beat.sent_us + SOON_US - clock_boot_us());
+    if (uv_is_active((uv_handle_t *)&m->heartbeat.timer)) {
+        m->heartbeat.is_news = true;
+        start_in(m, m->heartbeat.sent_us + SOON_US - clock_boot_us());
     }
 }
 
-void beat_stop(struct membership *m)
+void heartbeat_stop(struct membership *m)
 {
-    (void)uv_timer_stop(&m->beat.timer);
+    (void)uv_timer_stop(&m->heartbeat.timer);
 }
 
-enum status beat_open(struct membership *m, struct err *err)
+enum status heartbeat_open(struct membership *m, struct err *err)
 {
-    return timer_open(m->env.servers->loop, &m->beat.timer, m, "beat", err);
+    return timer_open(m->env.servers->loop, &m->heartbeat.timer, m, "heartbeat", err);
 }
 
-void beat_close(struct membership *m)
+void heartbeat_close(struct membership *m)
 {
-    uv_close((uv_handle_t *)&m->beat.timer, NULL);
+    uv_close((uv_handle_t *)&m->heartbeat.timer, NULL);
 }
