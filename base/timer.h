@@ -10,8 +10,21 @@
 #define CLAIMD_BASE_TIMER_H
 
 #include "base/bug.h"
+#include "base/err.h"
 
 #include <uv.h>
+
+/* Initialises a timer of `part`, which the error names. */
+static inline enum status timer_open(uv_loop_t *loop, uv_timer_t *timer, void *data,
+                                     const char *part, struct err *err)
+{
+    timer->data = data;
+    int failed = uv_timer_init(loop, timer);
+    if (failed != 0) {
+        return err_fail(err, STATUS_INTERNAL, "%s timer: %s", part, uv_strerror(failed));
+    }
+    return STATUS_OK;
+}
 
 /* Arms the timer, which must be initialised and not closing; every_ms 0 = once. */
 static inline void timer_start(uv_timer_t *timer, uv_timer_cb callback, uint64_t wait_ms,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks the form of the templates in worker.commands. Their programs' files are checked where they
- * are run (worker/runner/handler_file.c). */
+ * are run (runner/handler_file.c). */
 #include "config/options.h"
 #include "model/job.h"
 

@@ -10,11 +10,8 @@
 
 struct worker;
 
-/* Deadlines of a drain, checked by the worker's tick (deadlines.c). */
 struct drain {
-    int64_t stop_at_us;     /* handlers are asked to stop, … */
-    int64_t kill_at_us;     /* … then killed; … */
-    int64_t give_up_at_us;  /* … and results that can't be committed are left to the scheduler */
+    int64_t give_up_at_us;  /* results that can't be committed by then are left to the scheduler */
     bool is_saying_goodbye; /* no job is left; the update of the row is in flight */
 };
 

@@ -8,8 +8,8 @@
 #include "base/parse.h"
 #include "base/proc.h"
 #include "base/timer.h"
-#include "worker/run_said.h"
-#include "worker/slot.h"
+#include "protocol/run_said.h"
+#include "worker/slots/slot.h"
 
 #include <fcntl.h>
 #include <getopt.h>

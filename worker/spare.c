@@ -7,23 +7,22 @@
 /* A truncated list would look like a shorter one, so `inv` begins it and `info` ends it. */
 static void record_served(const struct worker *w)
 {
-    record("serves", "inv", RECORD_I64("generation", w->kinds.generation));
-    for (size_t i = 0; i < w->config->worker.queue_count; i++) {
-        record("serves", "ok", RECORD_TEXT("queue", w->config->worker.queues[i]));
+    record("serves", "inv", RECORD_I64("generation", w->membership.kinds.generation));
+    for (size_t i = 0; i < w->servers.config->worker.queue_count; i++) {
+        record("serves", "ok", RECORD_TEXT("queue", w->servers.config->worker.queues[i]));
     }
-    for (size_t i = 0; i < w->kinds.served.count; i++) {
-        record("serves", "ok", RECORD_TEXT("kind", w->kinds.served.names[i]));
+    for (size_t i = 0; i < w->membership.kinds.served.count; i++) {
+        record("serves", "ok", RECORD_TEXT("kind", w->membership.kinds.served.names[i]));
     }
-    record("serves", "info", RECORD_I64("generation", w->kinds.generation));
+    record("serves", "info", RECORD_I64("generation", w->membership.kinds.generation));
 }
 
-static void on_turn(uv_prepare_t *turn)
+void spare_look(struct worker *w)
 {
-    struct worker *w = turn->data;
     struct spare *s = &w->spare;
-    size_t slots = fetch_spare(w);
-    if (recorder_is_on() && s->recorded_generation != w->kinds.generation) {
-        s->recorded_generation = w->kinds.generation;
+    size_t slots = fetch_spare(&w->intake);
+    if (recorder_is_on() && s->recorded_generation != w->membership.kinds.generation) {
+        s->recorded_generation = w->membership.kinds.generation;
         record_served(w);
     }
     if (slots != s->slots) {
@@ -38,33 +37,4 @@ int spare_take_least(struct worker *w)
     int least = (int)w->spare.least;
     w->spare.least = w->spare.slots;
     return least;
-}
-
-int64_t spare_ready_oldest_us(const struct worker *w, int64_t now_us)
-{
-    int64_t oldest_us = now_us;
-    for (const struct job_in_hand *job = w->jobs.ready; job != NULL; job = job->next) {
-        oldest_us = job->claimed_us < oldest_us ? job->claimed_us : oldest_us;
-    }
-    return now_us - oldest_us;
-}
-
-enum status spare_open(struct worker *w, struct err *err)
-{
-    struct spare *s = &w->spare;
-    s->turn.data = w;
-    int failed = uv_prepare_init(w->loop, &s->turn);
-    if (failed == 0) {
-        failed = uv_prepare_start(&s->turn, on_turn);
-    }
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "look at spare slots: %s", uv_strerror(failed));
-    }
-    uv_unref((uv_handle_t *)&s->turn);
-    return STATUS_OK;
-}
-
-void spare_close(struct worker *w)
-{
-    uv_close((uv_handle_t *)&w->spare.turn, NULL);
 }

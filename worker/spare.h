@@ -6,28 +6,20 @@
 #ifndef CLAIMD_WORKER_SPARE_H
 #define CLAIMD_WORKER_SPARE_H
 
-#include "base/err.h"
-
 #include <stddef.h>
 #include <stdint.h>
-#include <uv.h>
 
 struct worker;
 
 struct spare {
-    uv_prepare_t turn;
     size_t slots;                /* the result of fetch_spare() in this turn */
     size_t least;                /* lowest number since the last heartbeat was sent */
     int64_t recorded_generation; /* generation of the kinds; 0 = not recorded yet */
 };
 
-enum status spare_open(struct worker *w, struct err *err) MUST_USE;
-void spare_close(struct worker *w);
+void spare_look(struct worker *w); /* call in each turn, before the loop polls */
 
 /* Returns the lowest number since the previous heartbeat; call for each heartbeat. */
 int spare_take_least(struct worker *w);
-
-/* Returns how long the oldest claimed job has waited for a runner; 0 = none waits. */
-int64_t spare_ready_oldest_us(const struct worker *w, int64_t now_us);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/timer.h"
 #include "daemon/daemon.h"
 #include "daemon/process.h"
-#include "worker/cpus.h"
+#include "worker/wiring.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -22,17 +22,17 @@ static void on_pg_up(void *ctx)
     struct worker *w = ctx;
     daemon_metrics_pg_up(&w->metrics.daemon);
     log_recovered("postgres_up", &w->pg_complaint);
-    job_store_on_up(w->store);
-    cancel_session_up(w);
-    registration_begin(w);
-    fetch_poke(w);
+    job_store_on_up(w->servers.store);
+    cancel_session_up(&w->jobs);
+    registration_begin(&w->membership);
+    w->due.room = true;
 }
 
 static void on_pg_down(void *ctx, const struct err *why)
 {
     struct worker *w = ctx;
     w->pg_down_why = *why;
-    if (w->stage == WORKER_STARTING && why->status == STATUS_INVALID) {
+    if (w->standing.stage == WORKER_STARTING && why->status == STATUS_INVALID) {
         worker_fail(w, DAEMON_USAGE, why->msg); /* the conninfo itself is wrong */
     } else if (complaint_due(&w->pg_complaint, clock_boot_us())) {
         log_warn("postgres_down", LOG_TEXT("err", why->msg), LOG_TEXT("action", "reconnecting"));
@@ -42,9 +42,10 @@ static void on_pg_down(void *ctx, const struct err *why)
 /* Logs what has no event of its own: hint nodes that have recovered. */
 static void log_nodes(struct worker *w)
 {
-    daemon_log_hints(&w->hints_said, w->config);
-    if (w->stage == WORKER_RUNNING && w->ready.awaited_since_us == 0 && w->lock != NULL) {
-        daemon_log_quorum(&w->quorum_said, w->config, w->lock,
+    daemon_log_hints(&w->hints_said, w->servers.config);
+    if (w->standing.stage == WORKER_RUNNING && w->ready.awaited_since_us == 0 &&
+        w->servers.lock != NULL) {
+        daemon_log_quorum(&w->quorum_said, w->servers.config, w->servers.lock,
                           "no jobs are claimed until quorum returns; running jobs continue");
     }
 }
@@ -54,23 +55,49 @@ static void on_lock_node(void *ctx, size_t node, enum redlock_event_kind event, 
 {
     struct worker *w = ctx;
     daemon_metrics_lock_node(&w->metrics.daemon, node, event);
-    daemon_log_lock_node(w->config, node, event, until_us, why);
+    daemon_log_lock_node(w->servers.config, node, event, until_us, why);
     ready_check(w);
     log_nodes(w);
     if (event == REDLOCK_EVENT_UP || event == REDLOCK_EVENT_VOTING) {
-        fetch_poke(w);
+        w->due.room = true;
     }
+}
+
+static void on_lease(void *ctx, struct redlock_batch *batch, size_t index, void *user,
+                     enum redlock_state state)
+{
+    struct worker *w = ctx;
+    deadlines_on_lease(&w->jobs, batch, index, user, state);
+}
+
+static size_t on_want(void *ctx)
+{
+    struct worker *w = ctx;
+    return fetch_want(&w->intake);
+}
+
+static void on_popped(void *ctx, const struct hint *list, size_t count)
+{
+    struct worker *w = ctx;
+    fetch_popped(&w->intake, list, count);
+}
+
+static void on_freed(void *ctx, const struct freed_job *job)
+{
+    struct worker *w = ctx;
+    limits_freed(&w->intake, job);
 }
 
 static void on_lost_pop(void *ctx)
 {
     struct worker *w = ctx;
-    w->beat.has_lost_pop = true;
+    w->standing.has_lost_pop = true;
 }
 
 static void on_news(void *ctx)
 {
-    beat_soon(ctx);
+    struct worker *w = ctx;
+    heartbeat_soon(&w->membership);
 }
 
 /* ---- closing ---- */
@@ -83,26 +110,19 @@ static void on_close_due(uv_timer_t *timer)
     log_info("stopped", LOG_I64("exit_code", w->exit_code));
     uv_close((uv_handle_t *)timer, NULL);
     uv_close((uv_handle_t *)&w->reload_timer, NULL);
-    hints_popper_close(TAKE(w->popper));
-    hints_close(TAKE(w->hints));
-    hint_return_close(w);
-    limits_close(w);
-    dispatch_close(w);
-    taken_hints_close(w);
-    deadlines_stop(w);
-    beat_close(w);
-    spare_close(w);
-    registration_close(w);
-    for (size_t i = 0; i < w->slot_count; i++) {
-        slot_close(w->slots[i]);
-    }
-    w->slot_count = 0;
-    if (w->lock != NULL) {
-        redlock_async_close(TAKE(w->lock), NULL, NULL);
+    hints_popper_close(TAKE(w->servers.popper));
+    hints_close(TAKE(w->servers.hints));
+    intake_close(&w->intake);
+    jobs_close(&w->jobs);
+    membership_close(&w->membership);
+    turn_close(w);
+    slots_close(&w->slots);
+    if (w->servers.lock != NULL) {
+        redlock_async_close(TAKE(w->servers.lock), NULL, NULL);
     }
     telemetry_stop(w->telemetry);
-    job_store_close(TAKE(w->store));
-    pg_close(TAKE(w->pg));
+    job_store_close(TAKE(w->servers.store));
+    pg_close(TAKE(w->servers.pg));
     process_ignore_requests();
     for (size_t i = 0; i < ARRAY_COUNT(w->signals); i++) {
         uv_close((uv_handle_t *)&w->signals[i], NULL);
@@ -111,8 +131,8 @@ static void on_close_due(uv_timer_t *timer)
 
 void worker_close(struct worker *w)
 {
-    if (w->stage != WORKER_CLOSING) {
-        w->stage = WORKER_CLOSING;
+    if (w->standing.stage != WORKER_CLOSING) {
+        w->standing.stage = WORKER_CLOSING;
         timer_start(&w->close_timer, on_close_due, 0, 0);
     }
 }
@@ -123,18 +143,18 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 {
     struct worker *w = handle->data;
     (void)signum;
-    if (w->stage == WORKER_DRAINING) {
+    if (w->standing.stage == WORKER_DRAINING) {
         drain_begin(w, 0); /* on the second signal, stop at once */
-    } else if (w->stage != WORKER_CLOSING) {
-        drain_begin(w, w->config->worker.drain_us);
+    } else if (w->standing.stage != WORKER_CLOSING) {
+        drain_begin(w, w->servers.config->worker.drain_us);
     }
 }
 
 static void be_quiet(struct worker *w)
 {
-    w->is_quiet = true;
-    log_info("quiet", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
-    listen_update(w);
+    w->standing.is_quiet = true;
+    log_info("quiet", LOG_I64("running", w->active.count[ACTIVE_RUNNING]));
+    w->due.listen = true;
 }
 
 static void on_quiet_signal(uv_signal_t *handle, int signum)
@@ -146,16 +166,16 @@ static void on_quiet_signal(uv_signal_t *handle, int signum)
 void worker_take_asked(struct worker *w, const char *asked)
 {
     bool is_asked_quiet = strcmp(asked, "quiet") == 0;
-    bool was_asked_quiet = w->is_asked_quiet;
-    w->is_asked_quiet = is_asked_quiet;
-    if (is_asked_quiet && !w->is_quiet) {
+    bool was_asked_quiet = w->standing.is_asked_quiet;
+    w->standing.is_asked_quiet = is_asked_quiet;
+    if (is_asked_quiet && !w->standing.is_quiet) {
         be_quiet(w);
     } else if (was_asked_quiet && asked[0] == '\0') {
-        w->is_quiet = false;
-        log_info("resumed", LOG_I64("running", w->jobs.count[IN_HAND_RUNNING]));
-        listen_update(w);
-    } else if (strcmp(asked, "drain") == 0 && w->stage == WORKER_RUNNING) {
-        drain_begin(w, w->config->worker.drain_us);
+        w->standing.is_quiet = false;
+        log_info("resumed", LOG_I64("running", w->active.count[ACTIVE_RUNNING]));
+        w->due.listen = true;
+    } else if (strcmp(asked, "drain") == 0 && w->standing.stage == WORKER_RUNNING) {
+        drain_begin(w, w->servers.config->worker.drain_us);
     }
 }
 
@@ -163,12 +183,12 @@ void worker_take_asked(struct worker *w, const char *asked)
 static void take_redis_password(struct worker *w, const char *password)
 {
     struct err err = {0};
-    enum status st = daemon_lock_set_password(w->lock, password, &err);
-    if (st == STATUS_OK && w->hints != NULL) {
-        st = hints_set_password(w->hints, password, &err);
+    enum status st = daemon_lock_set_password(w->servers.lock, password, &err);
+    if (st == STATUS_OK && w->servers.hints != NULL) {
+        st = hints_set_password(w->servers.hints, password, &err);
     }
-    if (st == STATUS_OK && w->popper != NULL) {
-        st = hints_popper_set_password(w->popper, password, &err);
+    if (st == STATUS_OK && w->servers.popper != NULL) {
+        st = hints_popper_set_password(w->servers.popper, password, &err);
     }
     daemon_say_password(st, &err);
 }
@@ -176,22 +196,20 @@ static void take_redis_password(struct worker *w, const char *password)
 static void on_reload_due(uv_timer_t *timer)
 {
     struct worker *w = timer->data;
-    if (w->stage == WORKER_RUNNING) {
-        kinds_refresh(w); /* even if the configuration is refused */
+    if (w->standing.stage == WORKER_RUNNING) {
+        kinds_refresh(&w->membership); /* even if the configuration is refused */
     }
-    const struct config *next =
-        daemon_reload(w->config, w->stage == WORKER_RUNNING && w->ready.awaited_since_us == 0);
+    const struct config *next = daemon_reload(
+        w->servers.config, w->standing.stage == WORKER_RUNNING && w->ready.awaited_since_us == 0);
     daemon_metrics_reloaded(&w->metrics.daemon, next != NULL);
     if (next == NULL) {
         return;
     }
     take_redis_password(w, next->redis.password);
-    w->config = next;
-    fetch_configure(w);
-    for (size_t i = 0; i < w->slot_count; i++) {
-        slot_set_recycling(w->slots[i], next->worker.runner_jobs_max, next->worker.runner_age_us);
-    }
-    fetch_poke(w);
+    w->servers.config = next;
+    fetch_configure(&w->intake);
+    slots_set_recycling(&w->slots, next->worker.runner_jobs_max, next->worker.runner_age_us);
+    w->due.room = true;
 }
 
 /* Reloads in a turn of its own, once for any number of signals: libuv handles signals until none is
@@ -208,7 +226,7 @@ static void on_reload_signal(uv_signal_t *handle, int signum)
 static int start_signal(struct worker *w, uv_signal_t *signal, uv_signal_cb on_signal, int number)
 {
     signal->data = w;
-    int failed = uv_signal_init(w->loop, signal);
+    int failed = uv_signal_init(w->servers.loop, signal);
     if (failed != 0) {
         return failed;
     }
@@ -238,24 +256,25 @@ static enum status start_signals(struct worker *w, struct err *err)
 void worker_on_registered(struct worker *w)
 {
     ready_await(w); /* before anything is published: log_nodes() checks it */
-    if (w->stage == WORKER_STARTING) {
-        w->stage = WORKER_RUNNING;
+    if (w->standing.stage == WORKER_STARTING) {
+        w->standing.stage = WORKER_RUNNING;
         telemetry_publish(w->telemetry);
     }
     ready_check(w);
-    listen_update(w);
-    fetch_poke(w);
+    w->due.listen = true;
+    w->due.room = true;
 }
 
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err)
 {
-    const struct config *c = w->config;
+    const struct config *c = w->servers.config;
     struct daemon_lock_names names;
-    struct redlock_async_options options = daemon_lock_options(c, &names, w->loop, ttl_max_us);
+    struct redlock_async_options options =
+        daemon_lock_options(c, &names, w->servers.loop, ttl_max_us);
     options.on_node = on_lock_node;
-    options.on_state = deadlines_on_lease;
+    options.on_state = on_lease;
     options.ctx = w;
-    return daemon_lock_open(&options, &w->lock, err);
+    return daemon_lock_open(&options, &w->servers.lock, err);
 }
 
 static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memory,
@@ -263,54 +282,56 @@ static void on_hint_node(void *ctx, size_t node, bool is_up, bool is_empty_memor
 {
     struct worker *w = ctx;
     (void)is_empty_memory;
-    daemon_log_hint_node(&w->hints_said, w->config, w->lock, node, is_up ? NULL : why);
+    daemon_log_hint_node(&w->hints_said, w->servers.config, w->servers.lock, node,
+                         is_up ? NULL : why);
 }
 
 static enum status open_hints(struct worker *w, struct err *err)
 {
-    const struct config *c = w->config;
+    const struct config *c = w->servers.config;
     struct redis_endpoint nodes[CONFIG_NODES_MAX];
     enum status st = daemon_hint_endpoints(c, nodes, err);
     if (st != STATUS_OK) {
         return st;
     }
-    struct hints_options hints = {.loop = w->loop,
+    struct hints_options hints = {.loop = w->servers.loop,
                                   .nodes = nodes,
                                   .node_count = c->hints.node_count,
                                   .prefix = c->redis.prefix,
                                   .timeout_us = HINTS_TIMEOUT_US,
                                   .ctx = w};
-    st = hints_open(&hints, &w->hints, err);
+    st = hints_open(&hints, &w->servers.hints, err);
     if (st != STATUS_OK) {
         return st;
     }
     struct hints_popper_options popper = {.nodes = hints,
-                                          .waker = w->hints,
+                                          .waker = w->servers.hints,
                                           .block_us = c->worker.block_us,
-                                          .on_popped = fetch_popped,
-                                          .want = fetch_want,
+                                          .on_popped = on_popped,
+                                          .want = on_want,
                                           .on_lost = on_lost_pop,
                                           .on_news = on_news,
                                           .ctx = w};
     popper.nodes.on_node = on_hint_node;
-    return hints_popper_open(&popper, &w->popper, err);
+    return hints_popper_open(&popper, &w->servers.popper, err);
 }
 
 static void on_pg_notify(void *ctx, const char *channel, const char *payload)
 {
     (void)channel; /* there is only one */
-    cancel_take_notify(ctx, payload);
+    struct worker *w = ctx;
+    cancel_take_notify(&w->jobs, payload);
 }
 
 static enum status open_store(struct worker *w, struct err *err)
 {
-    const struct config *c = w->config;
+    const struct config *c = w->servers.config;
     char conninfo[2 * CONFIG_PATH_MAX];
     enum status st = config_conninfo(c, conninfo, sizeof conninfo, err);
     if (st != STATUS_OK) {
         return st;
     }
-    struct pg_options pg = {.loop = w->loop,
+    struct pg_options pg = {.loop = w->servers.loop,
                             .conninfo = conninfo,
                             .application_name = "claimd-worker",
                             .timeout_us = c->postgres.timeout_us,
@@ -320,20 +341,23 @@ static enum status open_store(struct worker *w, struct err *err)
                             .on_down = on_pg_down,
                             .on_notify = on_pg_notify,
                             .ctx = w};
-    st = pg_open(&pg, &w->pg, err);
+    st = pg_open(&pg, &w->servers.pg, err);
     if (st != STATUS_OK) {
         return st;
     }
-    struct job_store_options store = {
-        .pg = w->pg, .loop = w->loop, .worker_id = "", .on_freed = limits_freed, .ctx = w};
-    return job_store_open(&store, &w->store, err);
+    struct job_store_options store = {.pg = w->servers.pg,
+                                      .loop = w->servers.loop,
+                                      .worker_id = "",
+                                      .on_freed = on_freed,
+                                      .ctx = w};
+    return job_store_open(&store, &w->servers.store, err);
 }
 
 /* Finds claimd-runner beside the running program, unless the configuration names another path. */
 static enum status find_runner(struct worker *w, struct err *err)
 {
-    if (w->config->worker.runner[0] != '\0') {
-        (void)snprintf(w->runner, sizeof w->runner, "%s", w->config->worker.runner);
+    if (w->servers.config->worker.runner[0] != '\0') {
+        (void)snprintf(w->runner, sizeof w->runner, "%s", w->servers.config->worker.runner);
     } else {
         size_t size = sizeof w->runner;
         int failed = uv_exepath(w->runner, &size);
@@ -351,43 +375,33 @@ static enum status find_runner(struct worker *w, struct err *err)
 
 static enum status open_slots(struct worker *w, struct err *err)
 {
-    int slots = w->config->worker.slots;
-    size_t wanted = slots > 0 ? (size_t)slots : cpus_allowed("", uv_available_parallelism());
-    wanted = wanted < WORKER_SLOTS_MAX ? wanted : WORKER_SLOTS_MAX;
-    struct slot_options options = {.loop = w->loop,
+    struct slot_options options = {.loop = w->servers.loop,
                                    .runner = w->runner,
-                                   .plugin_dir = w->config->worker.plugin_dir,
+                                   .plugin_dir = w->servers.config->worker.plugin_dir,
                                    .plugin_owners = w->plugin_owners,
-                                   .handlers = w->config->worker.handlers,
-                                   .commands = w->config->worker.commands,
-                                   .without = kinds_without(w),
-                                   .doubtful = kinds_doubtful(w),
-                                   .jobs_max = w->config->worker.runner_jobs_max,
-                                   .age_us = w->config->worker.runner_age_us,
-                                   .events = &run_slot_events,
+                                   .handlers = w->servers.config->worker.handlers,
+                                   .commands = w->servers.config->worker.commands,
+                                   .without = kinds_without(&w->membership),
+                                   .doubtful = kinds_doubtful(&w->membership),
+                                   .jobs_max = w->servers.config->worker.runner_jobs_max,
+                                   .age_us = w->servers.config->worker.runner_age_us,
+                                   .events = &wiring_slot_events,
                                    .ctx = w};
-    for (size_t i = 0; i < wanted; i++) {
-        enum status st = slot_open(&options, &w->slots[i], err);
-        if (st != STATUS_OK) {
-            return st;
-        }
-        w->slot_count++;
-    }
-    return STATUS_OK;
+    return slots_open(&w->slots, &options, (size_t)w->servers.config->worker.slots, err);
 }
 
 /* Called right before a text of the metrics is made. */
 static void on_collect(void *ctx)
 {
-    worker_metrics_collect(ctx);
+    worker_collect(ctx);
     log_nodes(ctx);
 }
 
 static enum status open_telemetry(struct worker *w, struct err *err)
 {
-    struct telemetry_options options = {.loop = w->loop,
+    struct telemetry_options options = {.loop = w->servers.loop,
                                         .http_key = "worker.http_listen",
-                                        .http_listen = w->config->worker.http_listen,
+                                        .http_listen = w->servers.config->worker.http_listen,
                                         .collect = on_collect,
                                         .ready = ready_fill,
                                         .ctx = w};
@@ -395,42 +409,31 @@ static enum status open_telemetry(struct worker *w, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    worker_metrics_init(&w->metrics, telemetry_metrics(w->telemetry), w->config);
+    worker_metrics_init(&w->metrics, telemetry_metrics(w->telemetry), w->servers.config);
     return STATUS_OK;
 }
 
 static void prune_left(const struct worker *w)
 {
-    size_t count = state_dir_prune(w->config->worker.state_dir);
+    size_t count = state_dir_prune(w->servers.config->worker.state_dir);
     if (count > 0) {
         log_info("state_pruned", LOG_I64("folders", count));
     }
 }
 
-enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
-                              struct err *err)
-{
-    timer->data = w;
-    int failed = uv_timer_init(w->loop, timer);
-    if (failed != 0) {
-        return err_fail(err, STATUS_INTERNAL, "%s timer: %s", part, uv_strerror(failed));
-    }
-    return STATUS_OK;
-}
-
 static enum status open_timers(struct worker *w, struct err *err)
 {
-    enum status st = worker_open_timer(w, &w->reload_timer, "reload", err);
+    enum status st = timer_open(w->servers.loop, &w->reload_timer, w, "reload", err);
     if (st != STATUS_OK) {
         return st;
     }
-    return worker_open_timer(w, &w->close_timer, "close", err);
+    return timer_open(w->servers.loop, &w->close_timer, w, "close", err);
 }
 
 static enum status open_state_dir(struct worker *w, struct err *err)
 {
-    enum status st = state_dir_open(w->config->worker.state_dir, &w->state_lock_fd,
-                                    w->registration.predecessor_id, err);
+    enum status st = state_dir_open(w->servers.config->worker.state_dir, &w->state_lock_fd,
+                                    w->membership.registration.predecessor_id, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -438,9 +441,33 @@ static enum status open_state_dir(struct worker *w, struct err *err)
     return STATUS_OK;
 }
 
+static enum status open_membership(struct worker *w, struct err *err)
+{
+    const struct membership_env env = wiring_membership(w);
+    return membership_open(&w->membership, &env, err);
+}
+
+static enum status open_intake(struct worker *w, struct err *err)
+{
+    const struct intake_env env = wiring_intake(w);
+    return intake_open(&w->intake, &env, err);
+}
+
+static enum status open_jobs(struct worker *w, struct err *err)
+{
+    const struct jobs_env env = wiring_jobs(w);
+    return jobs_open(&w->jobs, &env, err);
+}
+
+static enum status open_orphans(struct worker *w, struct err *err)
+{
+    (void)w;
+    return orphans_open(err);
+}
+
 static enum status find_plugin_owners(struct worker *w, struct err *err)
 {
-    return config_plugin_owners(w->config, w->plugin_owners, err);
+    return config_plugin_owners(w->servers.config, w->plugin_owners, err);
 }
 
 typedef enum status open_step(struct worker *w, struct err *err);
@@ -449,10 +476,9 @@ typedef enum status open_step(struct worker *w, struct err *err);
 static enum status open_all(struct worker *w, struct err *err)
 {
     static open_step *const steps[] = {
-        orphans_open,     find_runner,      find_plugin_owners, open_state_dir,    kinds_open,
-        open_telemetry,   start_signals,    open_hints,         limits_open,       dispatch_open,
-        taken_hints_open, hint_return_open, open_timers,        registration_open, beat_open,
-        spare_open,       deadlines_start,  open_store,         open_slots};
+        open_orphans,   find_runner,   find_plugin_owners, open_membership, open_state_dir,
+        open_telemetry, start_signals, open_hints,         open_intake,     open_jobs,
+        open_timers,    open_store,    turn_open,          open_slots};
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         enum status st = steps[i](w, err);
         if (st != STATUS_OK) {
@@ -464,17 +490,17 @@ static enum status open_all(struct worker *w, struct err *err)
 
 static void worker_init(struct worker *w, uv_loop_t *loop, const struct config *config)
 {
-    w->loop = loop;
-    w->config = config;
+    w->servers.loop = loop;
+    w->servers.config = config;
     w->state_lock_fd = -1;
     rand_seed_from_system(&w->rand);
-    fetch_configure(w);
     w->start_deadline_us = clock_boot_us() + START_DEADLINE_FACTOR * config->postgres.timeout_us;
 }
 
 void worker_check_started(struct worker *w, int64_t now_us)
 {
-    if (w->stage == WORKER_STARTING && now_us >= w->start_deadline_us && !pg_is_up(w->pg)) {
+    if (w->standing.stage == WORKER_STARTING && now_us >= w->start_deadline_us &&
+        !pg_is_up(w->servers.pg)) {
         struct err *why = &w->pg_down_why;
         err_set(why, STATUS_TIMEOUT, 0, "no answer");
         err_prefix(why, "PostgreSQL can't be used");
@@ -504,7 +530,7 @@ int worker_main(const struct config *config)
     enum status st = open_all(w, &err);
     if (st != STATUS_OK) {
         log_error("start_failed", LOG_TEXT("err", err.msg));
-        kinds_close(w);
+        membership_release(&w->membership);
         free(w); /* the loop's handles end with the process */
         return daemon_start_exit(st);
     }
@@ -514,8 +540,9 @@ int worker_main(const struct config *config)
     int exit_code = w->exit_code;
     telemetry_free(w->telemetry);
     close_slot(&w->state_lock_fd);
-    kinds_close(w);
+    membership_release(&w->membership);
     lengths_release(&w->lengths);
+    active_release(&w->active);
     free(w);
     return exit_code;
 }

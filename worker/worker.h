@@ -2,28 +2,16 @@
  *
  * The worker: pop → lock → claim → run → finish → release. Every step is batched: a batch collects
  * while the previous one is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks.
- * The parts share this record, and each has its header:
- * - fetch.h: hints → leases
- * - claim.h: leases → claimed jobs
- * - taken_hints.h: hints of jobs whose lock is held
- * - sift.h: hints of jobs that no longer exist
- * - limits.h: jobs whose limit is reached
- * - lengths.h: what may be claimed ahead
- * - dispatch.h: claimed jobs → runners
- * - run.h: ended runs → finishes → released leases
- * - deadlines.h: danger, timeouts, lost leases
- * - registration.h, beat.h: the worker's row
- * - cancel.h: cancels of jobs that run here
- * - live.h: progress and checkpoints of running jobs
- * - listen.h: the sets of hints that are popped
- * - kinds.h: the kinds that are served
- * - hint_return.h: hints that are put back
- * - ready.h: readiness and /readyz
- * - spare.h: whether a slot is idle
- * - orphans.h: processes that runners leave behind
- * - drain.h: the end
  *
- * worker.c opens all parts, passes on signals and events of connections, and closes the parts. */
+ * The work is done by four parts, each in a folder and a library of its own. None calls another,
+ * except that jobs/ gives orders to slots/: each has an `env` with what it needs from outside, and
+ * marks in `due` what follows from its events (env.h). The files of this folder are the root, which
+ * alone knows all parts:
+ * - worker.c opens and closes the parts, and passes on signals and events of connections;
+ * - wiring.c fills in each part's env;
+ * - turn.c does what is due, once per turn of the loop, and has the tick;
+ * - ready.c, drain.c, spare.c and collect.c ask all parts: is it ready, is nothing left, is a slot
+ *   idle, what do the metrics say? */
 #ifndef CLAIMD_WORKER_WORKER_H
 #define CLAIMD_WORKER_WORKER_H
 
@@ -36,89 +24,47 @@
 #include "redlock/redlock_async.h"
 #include "store/jobs/job_store.h"
 #include "store/worker_store.h"
-#include "worker/beat.h"
-#include "worker/cancel.h"
-#include "worker/deadlines.h"
-#include "worker/dispatch.h"
 #include "worker/drain.h"
-#include "worker/fetch.h"
-#include "worker/hint_return.h"
-#include "worker/jobs_in_hand.h"
-#include "worker/kinds.h"
-#include "worker/lengths.h"
-#include "worker/limits.h"
-#include "worker/listen.h"
-#include "worker/live.h"
-#include "worker/orphans.h"
+#include "worker/env.h"
+#include "worker/intake/intake.h"
+#include "worker/jobs/jobs.h"
+#include "worker/membership/membership.h"
+#include "worker/membership/state_dir.h"
 #include "worker/ready.h"
-#include "worker/registration.h"
-#include "worker/run.h"
-#include "worker/run_stats_save.h"
-#include "worker/sift.h"
-#include "worker/slot.h"
+#include "worker/slots/orphans.h"
+#include "worker/slots/slots.h"
 #include "worker/spare.h"
-#include "worker/state_dir.h"
-#include "worker/taken_hints.h"
+#include "worker/turn.h"
 #include "worker/worker_metrics.h"
 
-#define WORKER_SLOTS_MAX 1024
-
-enum worker_stage {
-    WORKER_STARTING, /* waits for PostgreSQL and for the first runner's kinds */
-    WORKER_RUNNING,
-    WORKER_DRAINING, /* takes no new jobs; running ones may end */
-    WORKER_CLOSING   /* handles are closing; the loop ends by itself */
-};
-
 struct worker {
-    /* Shared by all parts. */
-    uv_loop_t *loop;
-    const struct config *config;
-    struct telemetry *telemetry;
+    /* What the parts share. */
+    struct servers servers;
+    struct standing standing;
+    struct due due; /* set by any part; turn.c does it */
     struct worker_metrics metrics;
     struct rand rand;
-    struct pg *pg;
-    struct job_store *store;
-    struct redlock_async *lock; /* NULL before the cluster is joined */
-    struct hints *hints;
-    struct hints_popper *popper; /* NULL once no more hints may arrive */
-    struct slot *slots[WORKER_SLOTS_MAX];
-    size_t slot_count;
-    struct jobs_in_hand jobs;
-
-    /* State of the worker. */
-    enum worker_stage stage;
-    bool is_quiet;       /* takes no new jobs, because of SIGUSR1 or … */
-    bool is_asked_quiet; /* … an operator's request to this registration */
-    int exit_code;
+    struct active_jobs active;
+    struct lengths lengths;
 
     /* The parts. */
-    struct registration registration;
-    struct beat beat;
-    struct listen listen;
-    struct kinds kinds;
-    struct fetch fetch;
-    struct taken_hints taken_hints;
-    struct sift sift;
-    struct limits limits;
-    struct lengths lengths;
-    struct run_stats_save run_stats_save;
-    struct hint_return *hint_return;
-    struct dispatch dispatch;
-    struct runs runs;
-    struct deadlines deadlines;
-    struct live live;
-    struct cancel cancel;
+    struct membership membership;
     struct ready ready;
     struct spare spare;
     struct drain drain;
+    struct turn turn;
 
-    /* Private to worker.c. */
+    struct slots slots;
+    struct jobs jobs;
+    struct intake intake;
+
+    /* Private to the root. */
+    struct telemetry *telemetry;
+    int exit_code;
     int state_lock_fd;
     char runner[CONFIG_PATH_MAX];
     char plugin_owners[CONFIG_UIDS_SIZE];
     int64_t start_deadline_us; /* PostgreSQL must be reached by then */
-    int64_t orphans_at_us;     /* when to look for orphans next */
     struct err pg_down_why;    /* why it was last down */
     struct complaint pg_complaint;
     struct daemon_hints hints_said;
@@ -130,9 +76,8 @@ struct worker {
 
 int worker_main(const struct config *config);
 
-/* Initializes a timer of one of the parts, with the worker as its data. */
-enum status worker_open_timer(struct worker *w, uv_timer_t *timer, const char *part,
-                              struct err *err) MUST_USE;
+/* Copies states and the counts of libraries into the metrics (collect.c). */
+void worker_collect(struct worker *w);
 
 /* Connects to the lock nodes. Call when the cluster is joined. */
 enum status worker_open_lock(struct worker *w, int64_t ttl_max_us, struct err *err) MUST_USE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/worker_metrics.h"
 
-#include "worker/worker.h"
+#include "worker/membership/kind_set.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -162,9 +162,9 @@ void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
         [REFUSED_UNSERVED] = "unserved",   [REFUSED_LIMITED] = "limited",
         [REFUSED_NOT_TRIED] = "not_tried"};
     static const char *const phases[] = {
-        [IN_HAND_LOCKING] = "locking",   [IN_HAND_CLAIMING] = "claiming",
-        [IN_HAND_FETCHING] = "fetching", [IN_HAND_READY] = "ready",
-        [IN_HAND_RUNNING] = "running",   [IN_HAND_FINISHING] = "finishing"};
+        [ACTIVE_LOCKING] = "locking",   [ACTIVE_CLAIMING] = "claiming",
+        [ACTIVE_FETCHING] = "fetching", [ACTIVE_READY] = "ready",
+        [ACTIVE_RUNNING] = "running",   [ACTIVE_FINISHING] = "finishing"};
     m->registry = registry;
     daemon_metrics_init(&m->daemon, registry, config);
     open_singles(m);
@@ -206,68 +206,4 @@ struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *q
     }
     m->last_kind = k != NULL ? k : add_kind(m, queue, kind);
     return m->last_kind;
-}
-
-static void take_store(struct worker_metrics *m, const struct job_store *store)
-{
-    const struct job_store_counters *c = job_store_counters(store);
-    metric_take(m->claimed, c->claimed);
-    metric_take(m->stale, c->stale);
-    metric_take(m->results_refused, c->refused);
-}
-
-static void take_popper(struct worker_metrics *m, const struct hints_popper *popper)
-{
-    const struct hints_popper_counters *c = hints_popper_counters(popper);
-    metric_take(m->popped, c->popped);
-    metric_take(m->junk, c->junk);
-    metric_take(m->pops_lost, c->lost_replies);
-}
-
-static void set_states(struct worker_metrics *m, const struct worker *w)
-{
-    size_t busy = 0;
-    for (size_t i = 0; i < w->slot_count; i++) {
-        busy += slot_state(w->slots[i]) == SLOT_BUSY ? 1U : 0U;
-    }
-    metric_set(m->slots, (double)w->slot_count);
-    metric_set(m->slots_busy, (double)busy);
-    metric_set(m->kinds_served, (double)kinds_able(w));
-    metric_set(m->plugins_refused, (double)kinds_refused(w));
-    metric_set(m->draining, w->stage >= WORKER_DRAINING ? 1 : 0);
-    for (size_t i = 0; i < IN_HAND_PHASE_COUNT; i++) {
-        metric_set(m->jobs[i], (double)w->jobs.count[i]);
-    }
-}
-
-static void collect_usage(struct worker_metrics *m, const struct worker *w)
-{
-    static_assert(WORKER_SLOTS_MAX <= USAGE_RUNNERS_MAX, "a runner for each slot");
-    pid_t pids[WORKER_SLOTS_MAX];
-    for (size_t i = 0; i < w->slot_count; i++) {
-        pids[i] = slot_state(w->slots[i]) == SLOT_EMPTY ? 0 : slot_pid(w->slots[i]);
-    }
-    usage_collect(&m->usage, pids, w->slot_count);
-    metric_take_us(m->runners_cpu, m->usage.cpu_us);
-    metric_set(m->runners_memory, (double)m->usage.bytes);
-}
-
-void worker_metrics_collect(struct worker *w)
-{
-    struct worker_metrics *m = &w->metrics;
-    struct daemon_facts facts = {.is_pg_up = w->pg != NULL && pg_is_up(w->pg), .lock = w->lock};
-    if (w->store != NULL) {
-        take_store(m, w->store);
-    }
-    if (w->popper != NULL) {
-        take_popper(m, w->popper);
-    }
-    if (w->lock != NULL) {
-        const struct redlock_counters *c = redlock_async_counters(w->lock);
-        metric_take(m->leases_lost, c->lost);
-        facts.splits = c->results[REDLOCK_SPLIT];
-    }
-    set_states(m, w);
-    collect_usage(m, w);
-    daemon_metrics_collect(&m->daemon, &facts);
 }

@@ -8,8 +8,7 @@
 
 #include "daemon/daemon_metrics.h"
 #include "store/jobs/job_store.h"
-#include "worker/jobs_in_hand.h"
-#include "worker/usage.h"
+#include "worker/jobs/active_jobs.h"
 
 #define WORKER_METRICS_KINDS_MAX 512 /* served in its queues over its life; plugins may change */
 #define WORKER_METRICS_KIND_MORE "other" /* all further kinds, as in metrics/ */
@@ -59,20 +58,17 @@ struct worker_metrics {
     struct metric *leases_lost;
     struct metric *slots;
     struct metric *slots_busy;
-    struct metric *jobs[IN_HAND_PHASE_COUNT];
+    struct metric *jobs[ACTIVE_PHASE_COUNT];
     struct metric *draining;
     struct metric *kinds_served;
     struct metric *plugins_refused;
     struct metric *runners_cpu;
     struct metric *runners_memory;
-    struct usage usage;
 
     struct kind_metrics kinds[WORKER_METRICS_KINDS_MAX]; /* kinds of which a job was claimed */
     size_t kind_count;
     struct kind_metrics *last_kind;
 };
-
-struct worker;
 
 void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
                          const struct config *config);
@@ -80,8 +76,5 @@ void worker_metrics_init(struct worker_metrics *m, struct metrics *registry,
 /* Returns the series of a kind that this worker serves, valid for its life. Never NULL. */
 struct kind_metrics *worker_metrics_kind(struct worker_metrics *m, const char *queue,
                                          const char *kind);
-
-/* Copies states and the counts of libraries. */
-void worker_metrics_collect(struct worker *w);
 
 #endif

@@ -4,7 +4,7 @@
  * "until", "deaf"}, and keeps a ledger of it at `path` that shares nothing with claimd: one line
  * per event, CLOCK_BOOTTIME. The kinds differ in what is declared of them. */
 #include "claimd/plugin.h"
-#include "worker/protocol.h"
+#include "protocol/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "claimd/plugin.h"
 
 #if CTOR_DOES == 6
-#include "worker/protocol.h"
+#include "protocol/protocol.h"
 #endif
 
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * Handlers that speak to the worker in their runner's name, or leave by another way than they
  * came. */
 #include "claimd/plugin.h"
-#include "worker/result_ring.h"
-#include "worker/run_said.h"
+#include "protocol/result_ring.h"
+#include "protocol/run_said.h"
 
 #include <fcntl.h>
 #include <jansson.h>

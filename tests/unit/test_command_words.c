@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "runner/command_words.h"
 #include "support/suite.h"
-#include "worker/runner/command_words.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * How many CPUs a worker may use, with /proc and /sys trees made by the test. */
 #include "cluster/servers.h"
 #include "support/suite.h"
-#include "worker/cpus.h"
+#include "worker/slots/cpus.h"
 
 #include <check.h>
 #include <stdio.h>

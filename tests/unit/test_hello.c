@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/suite.h"
-#include "worker/hello.h"
+#include "worker/membership/hello.h"
 
 #include <check.h>
 #include <stdio.h>

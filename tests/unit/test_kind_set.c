@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/suite.h"
-#include "worker/kind_set.h"
+#include "worker/membership/kind_set.h"
 
 #include <check.h>
 #include <stdio.h>

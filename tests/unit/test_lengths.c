@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "support/suite.h"
-#include "worker/lengths.h"
+#include "worker/jobs/lengths.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  *
  * The lines of handler programs (docs/handler-protocol.md). */
 #include "base/clock.h"
+#include "runner/program_line.h"
 #include "support/suite.h"
-#include "worker/runner/program_line.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rand.h"
 #include "model/job.h"
+#include "protocol/protocol.h"
+#include "protocol/result_ring.h"
+#include "protocol/run_log.h"
 #include "support/suite.h"
-#include "worker/protocol.h"
-#include "worker/result_ring.h"
-#include "worker/run_log.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
+#include "protocol/run_log.h"
+#include "protocol/run_output.h"
 #include "support/suite.h"
-#include "worker/run_log.h"
-#include "worker/run_output.h"
 
 #include <check.h>
 #include <fcntl.h>

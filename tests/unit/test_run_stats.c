@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/suite.h"
-#include "worker/run_stats.h"
+#include "worker/jobs/run_stats.h"
 
 #include <check.h>
 #include <math.h>

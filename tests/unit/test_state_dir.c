@@ -3,7 +3,7 @@
  * The folders of workers: which worker owns them, and which abandoned ones may be removed. */
 #include "cluster/servers.h"
 #include "support/suite.h"
-#include "worker/state_dir.h"
+#include "worker/membership/state_dir.h"
 
 #include <check.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  *
  * The resources used by runners, measured on this process and a child. */
 #include "support/suite.h"
-#include "worker/usage.h"
+#include "worker/slots/usage.h"
 
 #include <check.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/suite.h"
-#include "worker/capacity.h"
-#include "worker/danger.h"
-#include "worker/outcome.h"
+#include "worker/intake/capacity.h"
+#include "worker/jobs/danger.h"
+#include "worker/jobs/outcome.h"
 
 #include <check.h>
 
@@ -195,7 +195,7 @@ static const struct danger_limits limits = {
 
 START_TEST(danger_is_the_later_end_of_lease_and_beat)
 {
-    struct danger_facts f = {.lease_deadline_us = 5000, .beat_sent_us = 1000};
+    struct danger_facts f = {.lease_deadline_us = 5000, .heartbeat_sent_us = 1000};
     ck_assert_int_eq(danger_at_us(&f, &limits), 9000);
     f.lease_deadline_us = 9001;
     ck_assert_int_eq(danger_at_us(&f, &limits), 9001);
@@ -204,7 +204,8 @@ END_TEST
 
 START_TEST(a_lost_lease_alone_kills_nobody)
 {
-    struct danger_facts f = {.lease_deadline_us = 0, .beat_sent_us = 1000, .timeout_at_us = 90000};
+    struct danger_facts f = {
+        .lease_deadline_us = 0, .heartbeat_sent_us = 1000, .timeout_at_us = 90000};
     ck_assert_int_eq(danger_verdict(&f, &limits, 6999).action, DANGER_NONE);
 }
 END_TEST
@@ -212,7 +213,7 @@ END_TEST
 START_TEST(a_beat_that_failed_alone_kills_nobody)
 {
     struct danger_facts f = {
-        .lease_deadline_us = 50000, .beat_sent_us = 1000, .timeout_at_us = 90000};
+        .lease_deadline_us = 50000, .heartbeat_sent_us = 1000, .timeout_at_us = 90000};
     ck_assert_int_eq(danger_verdict(&f, &limits, 40000).action, DANGER_NONE);
 }
 END_TEST

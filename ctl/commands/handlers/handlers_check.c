@@ -5,7 +5,7 @@
 #include "base/parse.h"
 #include "ctl/core/ctl.h"
 #include "ctl/core/table_text.h"
-#include "worker/runner/handler_file.h"
+#include "runner/handler_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * rows. */
 #include "ctl/commands/map/map.h"
 #include "model/job.h"
+#include "runner/command_words.h"
 #include "sql/queries.h"
-#include "worker/runner/command_words.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/commands/map/source.h"
 
-#include "worker/runner/command_words.h"
+#include "runner/command_words.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "cluster/servers.h"
-#include "worker/result_ring.h"
+#include "protocol/result_ring.h"
 
 #include <check.h>
 #include <fcntl.h>

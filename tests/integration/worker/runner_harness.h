@@ -5,7 +5,7 @@
 #ifndef CLAIMD_TESTS_RUNNER_HARNESS_H
 #define CLAIMD_TESTS_RUNNER_HARNESS_H
 
-#include "worker/protocol.h"
+#include "protocol/protocol.h"
 
 #include <sys/types.h>
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "support/suite.h"
-#include "worker/slot.h"
+#include "worker/slots/slot.h"
 
 #include <check.h>
 

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "model/job.h"
+#include "protocol/run_said.h"
 #include "runner_harness.h"
 #include "support/suite.h"
-#include "worker/run_said.h"
 
 #include <check.h>
 #include <jansson.h>

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Filters hints whose jobs no longer exist (cancelled while queued, or forged). Locking and
+ * claiming each would hold up the hints behind them. So while claims find nothing else, ids are
+ * popped by the hundred and PostgreSQL is asked which of these jobs exist. The other hints are
+ * dropped, as after a claim. */
+#ifndef CLAIMD_WORKER_INTAKE_SIFT_H
+#define CLAIMD_WORKER_INTAKE_SIFT_H
+
+#include "hints/hints.h"
+#include "worker/intake/kept_hint.h"
+
+struct intake;
+
+struct sift {
+    size_t gone; /* refused in a row because the job does not exist */
+    bool is_on;
+    struct kept_hint asked[HINTS_POP_MAX];
+    bool is_open[HINTS_POP_MAX];
+    size_t asked_count;
+};
+
+/* Call with the result of each claim. */
+void sift_claimed(struct intake *in, size_t claimed, size_t gone, size_t refused);
+
+/* Returns how many ids to pop if `want` jobs are wanted. */
+size_t sift_want(const struct intake *in, size_t want);
+
+/* Returns false if it does not take these hints now; the caller handles them. Otherwise,
+ * fetch_take() gets those whose jobs exist, as far as there is room. */
+bool sift_popped(struct intake *in, const struct hint *list, size_t count);
+
+bool sift_is_idle(const struct intake *in);
+
+#endif
