@@ -116,8 +116,11 @@ void reply_error(struct web_reply *r, enum web_error error, const char *hint, co
 
 static enum web_error error_of(enum status st, const struct err *err)
 {
-    if (strcmp(err->code, "42501") == 0) {
+    if (strcmp(err->code, "42501") == 0) { /* insufficient_privilege */
         return WEB_FORBIDDEN;
+    }
+    if (strcmp(err->code, "55P03") == 0) { /* lock_not_available */
+        return WEB_UNAVAILABLE;
     }
     switch (st) {
     case STATUS_INVALID:

@@ -83,6 +83,7 @@ struct web_reply {
     char allow[64];
     char location[192];
     int retry_after_s; /* 0 = none */
+    bool is_last;      /* what follows on this connection may be no request */
 };
 
 /* What an error is called, its HTTP status, and the exit code of claimctl for the same failure. */

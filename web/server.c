@@ -16,9 +16,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define OTHERS_MAX 96 /* connections besides the streams */
-#define CROWDED 16    /* if fewer places are left, the oldest idle connection is closed */
-#define IDLE_S 30     /* without any byte */
+/* Connections besides the streams; if there are more, the oldest idle one is closed. */
+#define OTHERS_MAX 96
+#define CLOSING_MAX 256 /* places for connections whose threads are just ending */
+#define IDLE_S 30       /* without any byte */
 #define HEAD_US (10 * US_PER_S)
 #define NEXT_US (30 * US_PER_S)   /* for the next head of a connection */
 #define ANSWER_US (60 * US_PER_S) /* for a body and its answer */
@@ -75,16 +76,17 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
 static void push_out_oldest(struct server *s)
 {
     struct connection *oldest = NULL;
+    size_t open_max = s->connection_max - CLOSING_MAX;
     size_t count = 0;
     for (size_t i = 0; i < s->connection_max; i++) {
         struct connection *c = &s->connections[i];
-        count += c->state != CONNECTION_UNUSED;
+        count += c->state != CONNECTION_UNUSED && c->fd >= 0;
         if (c->state == CONNECTION_IDLE && c->fd >= 0 &&
             (oldest == NULL || c->number < oldest->number)) {
             oldest = c;
         }
     }
-    if (count + CROWDED > s->connection_max && oldest != NULL) {
+    if (count > open_max && oldest != NULL) {
         (void)shutdown(oldest->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes it */
         oldest->fd = -1;
     }
@@ -294,7 +296,7 @@ static void add_headers(const struct server *s, const struct web_reply *r,
     add(response, "Retry-After", seconds);
     add(response, "WWW-Authenticate", r->status == 401 ? "Bearer" : "");
     /* So that a request smuggled past a proxy does not reach us as the next one. */
-    add(response, "Connection", s->w->config->web.proxy_count > 0 ? "close" : "");
+    add(response, "Connection", r->is_last || s->w->config->web.proxy_count > 0 ? "close" : "");
 }
 
 static struct MHD_Response *make_response(struct web_reply *r)
@@ -362,7 +364,8 @@ static enum MHD_Result send_reply(struct server *s, struct MHD_Connection *mhd,
 
 static enum MHD_Result answer(struct server *s, struct MHD_Connection *mhd, struct web_request *q)
 {
-    struct web_reply r = {.text = TEXT_INIT(WEB_ANSWER_MAX)};
+    struct web_reply r = {.text = TEXT_INIT(WEB_ANSWER_MAX),
+                          .is_last = q->is_too_large || q->heads.is_bad};
     web_answer(s->w, q, &r);
     enum MHD_Result result = send_reply(s, mhd, q, &r);
     text_release(&r.text);
@@ -381,7 +384,7 @@ static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, struc
 {
     set_state(s, connection_of(mhd), CONNECTION_BUSY, ANSWER_US);
     q->is_too_large = is_long_body(mhd);
-    /* A response in this call ends the connection if there is a body: it is not read. */
+    /* A body is not read if the response comes in this call. */
     return q->is_too_large || q->heads.is_bad ? answer(s, mhd, q) : MHD_YES;
 }
 
@@ -516,7 +519,7 @@ enum status server_open(struct web *w, struct server **ret, struct err *err)
     }
     s->w = w;
     (void)pthread_mutex_init(&s->mutex, NULL);
-    s->connection_max = (size_t)w->config->web.streams + OTHERS_MAX;
+    s->connection_max = (size_t)w->config->web.streams + OTHERS_MAX + CLOSING_MAX;
     s->connections = calloc(s->connection_max, sizeof *s->connections);
     enum status st = STATUS_NOMEM;
     if (s->connections == NULL) {
