@@ -177,10 +177,11 @@ const struct option_def config_options[] = {
              "web.tokens_file or web.proxies."},
     {"web.mode", CHOICE(web_modes), AT(web.is_operating), .default_text = "read",
      .help = "\"read\": nothing can be changed; \"operate\": operators can act."},
-    {"web.tokens_file", PATH, AT(web.tokens_file), .default_text = "",
+    {"web.tokens_file", PATH, AT(web.tokens_file), .default_text = "", .is_credential = true,
      .help = "File of the tokens, readable by its owner (and group) only: lines of role, name and "
              "token, such as `operator anna 5f2c…`; roles: reader, operator. Read again by "
-             "SIGHUP. Empty = nobody logs in: who reaches web.listen may read, nobody may act."},
+             "SIGHUP. Empty = systemd's credential `claimd_web_tokens`, if there is one; else nobody "
+             "logs in: who reaches web.listen may read, nobody may act."},
     {"web.hosts", LIST, ITEMS(web.hosts, web.host_count), RANGE(0, CONFIG_WEB_NAMES_MAX),
      .default_text = "",
      .help = "Names (host or host:port) by which browsers reach the page, besides localhost and "
