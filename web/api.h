@@ -10,6 +10,7 @@
 #include "web/auth.h"
 #include "web/backends.h"
 #include "web/events.h"
+#include "web/series.h"
 #include "web/shared.h"
 
 struct web {
@@ -18,6 +19,7 @@ struct web {
     struct backends *backends;
     struct shared *shared;
     struct events *events;
+    struct series *series;
 };
 
 /* Answers a request. Called by the thread of its connection; blocks for as long as PostgreSQL
@@ -67,6 +69,8 @@ struct web_route {
 
 extern const struct web_route web_routes[];
 extern const size_t web_route_count;
+/* Returns the shared route of a verb, which must have one. */
+const struct web_route *web_route_of(const struct verb *verb);
 
 /* ---- for the functions of routes ---- */
 
@@ -92,6 +96,9 @@ enum status web_call(const struct web_route *route, const struct verb *verb,
 void web_run_call(struct web *w, const struct web_request *q, const struct verb_call *call,
                   struct web_reply *r);
 
+/* Reads the last minute, and adds it to the series. */
+enum status web_look_at_minute(struct web *w, struct err *err) MUST_USE;
+
 /* Makes the answer of a shared route: a shared_make. */
 shared_make web_make_shared;
 
@@ -100,6 +107,7 @@ enum status web_put_array(const char *label, const json_t *array, struct text *o
                           struct err *err) MUST_USE;
 
 web_handler web_session, web_login, web_logout, web_openapi, web_events;
+web_handler web_series, web_queue_show;
 web_handler web_jobs_list, web_job_show, web_job_act, web_job_edit, web_enqueue, web_enqueue_many;
 web_handler web_bulk, web_audit_list;
 

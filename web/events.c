@@ -14,6 +14,7 @@
 #define LOOK_MS 500
 #define BEAT_S 10
 #define LIFE_US (15 * 60 * US_PER_S)
+#define RETRY_US (10 * US_PER_S)
 #define TRIM_US (3600 * US_PER_S)
 #define EVENT_MAX ((size_t)16 << 20)
 
@@ -112,7 +113,8 @@ static void look(struct events *e)
         return;
     }
     json_auto_t *root = json_loadb(text_str(&text), text.buf.len, 0, NULL);
-    autofree char *line = root == NULL ? NULL : json_dumps(root, JSON_COMPACT);
+    autofree char *line =
+        root == NULL ? NULL : json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(WEB_PRECISION));
     if (line == NULL) {
         return;
     }
@@ -147,16 +149,28 @@ static bool rest(struct events *e, bool *ret_is_watched)
     return goes_on;
 }
 
+/* Reads the minute that has ended, if it is not known yet. A failure is repeated after 10 s. */
+static void look_at_minute(struct events *e, int64_t *next_us)
+{
+    struct err err = {0};
+    if (series_is_due(e->w->series, clock_wall_us()) && clock_boot_us() > *next_us &&
+        web_look_at_minute(e->w, &err) != STATUS_OK) {
+        *next_us = clock_boot_us() + RETRY_US;
+    }
+}
+
 /* shared_get() decides how often PostgreSQL is asked. */
 static void *run(void *ctx)
 {
     struct events *e = ctx;
     bool is_watched = false;
     int64_t trim_us = 0;
+    int64_t minute_us = 0;
     while (rest(e, &is_watched)) {
         if (is_watched) {
             look(e);
         }
+        look_at_minute(e, &minute_us);
         if (e->w->config->web.is_operating && clock_boot_us() > trim_us) {
             audit_trim(e->w);
             trim_us = clock_boot_us() + TRIM_US;
@@ -166,15 +180,6 @@ static void *run(void *ctx)
 }
 
 /* ---- life ---- */
-
-static const struct web_route *find_overview(void)
-{
-    size_t i = 0;
-    while (web_routes[i].verb != &VERB_HEALTH) {
-        i++;
-    }
-    return &web_routes[i];
-}
 
 static enum status start(struct events *e, struct err *err)
 {
@@ -199,7 +204,7 @@ enum status events_open(struct web *w, struct events **ret, struct err *err)
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
     e->w = w;
-    e->overview = find_overview();
+    e->overview = web_route_of(&VERB_HEALTH);
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&e->mutex, NULL);

@@ -14,6 +14,7 @@
 #define WEB_IN_PATH_MAX 2                 /* {name} in a path */
 #define WEB_BODY_MAX ((size_t)1 << 20)    /* bytes */
 #define WEB_ANSWER_MAX ((size_t)16 << 20) /* bytes */
+#define WEB_PRECISION 15 /* digits of numbers that pass through a parser: 0.1 stays 0.1 */
 #define WEB_ADDRESS_MAX 64
 #define WEB_WHO_MAX 64
 #define WEB_ETAG_MAX 80

@@ -21,6 +21,18 @@ static const struct web_shape session_shapes[] = {
     {"session", COLUMNS(session_columns), .is_record = true}};
 static const struct web_field login_fields[] = {{"token", "string", "a token of web.tokens_file"}};
 
+/* ---- series ---- */
+
+static const struct table_column series_columns[] = {
+    {"at", CELL_TEXT},          {"completed", CELL_NUMBER},  {"discarded", CELL_NUMBER},
+    {"cancelled", CELL_NUMBER}, {"wait_p95_s", CELL_NUMBER}, {"run_p95_s", CELL_NUMBER},
+    {"estimated", CELL_BOOL}};
+static const struct table_column period_columns[] = {{"seconds", CELL_NUMBER},
+                                                     {"step_s", CELL_NUMBER}};
+static const struct web_shape series_shapes[] = {
+    {"series", COLUMNS(series_columns)}, {"period", COLUMNS(period_columns), .is_record = true}};
+static const struct web_field series_fields[] = {{"period", "string", "15m (default), 1h or 24h"}};
+
 /* ---- doctor ---- */
 
 static const struct web_shape doctor_shapes[] = {
@@ -134,6 +146,9 @@ const struct web_route web_routes[] = {
     {READ, .path = "/api/v1/overview",
      .what = "Queues, workers, ends of the last minutes, trouble.", .verb = &VERB_HEALTH,
      .is_shared = true},
+    {READ, .path = "/api/v1/series",
+     .what = "What ended in each of the last minutes, since this server started.",
+     .run = web_series, FIELDS(series_fields), SHAPES(series_shapes)},
     {READ, .path = "/api/v1/stats", .what = "Jobs by queue and state, and those that ended lately.",
      .verb = &VERB_STATS, .is_shared = true},
     {READ, .path = "/api/v1/doctor", .what = "Checks of servers, versions, policies and clocks.",
@@ -142,7 +157,8 @@ const struct web_route web_routes[] = {
      .verb = &VERB_CLUSTER, .is_shared = true},
     {READ, .path = "/api/v1/queues", .what = "All queues.", .verb = &VERB_QUEUES,
      .is_shared = true},
-    {READ, .path = "/api/v1/queues/{name}", .what = "One queue.", .verb = &VERB_QUEUE_SHOW},
+    {READ, .path = "/api/v1/queues/{name}", .what = "One queue.", .verb = &VERB_QUEUE_SHOW,
+     .run = web_queue_show},
     {ACT, .path = "/api/v1/queues/{name}/pause", .what = "Pauses a queue.",
      .verb = &VERB_QUEUE_PAUSE, .fixed = {"paused", "t"}},
     {ACT, .path = "/api/v1/queues/{name}/resume", .what = "Resumes a queue.",
@@ -226,3 +242,12 @@ const struct web_route web_routes[] = {
      .shape_count = AUDIT_SHAPES},
 };
 const size_t web_route_count = ARRAY_COUNT(web_routes);
+
+const struct web_route *web_route_of(const struct verb *verb)
+{
+    size_t i = 0;
+    while (web_routes[i].verb != verb || !web_routes[i].is_shared) {
+        i++;
+    }
+    return &web_routes[i];
+}

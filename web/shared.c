@@ -10,12 +10,14 @@
 #define AGE_US (2 * US_PER_S)
 #define COST_FACTOR 33
 #define WAIT_S 5
+#define KEPT_US (60 * US_PER_S) /* a failure to make a new one leaves the answer, this long */
 
 struct answer {
     const void *key; /* NULL: unused */
     char *text;      /* NULL: there is none yet, or it could not be made */
     size_t len;
     int64_t made_us;
+    int64_t text_us; /* when the text was made */
     int64_t good_us; /* how long it is given out */
     bool is_making;
     struct err err; /* of the last making */
@@ -95,9 +97,13 @@ static void make(struct shared *s, struct answer *a)
     }
     int64_t took_us = clock_boot_us() - begun_us;
     (void)pthread_mutex_lock(&s->mutex);
-    free(a->text);
-    a->text = copy;
-    a->len = copy == NULL ? 0 : text.buf.len;
+    bool is_kept = copy == NULL && a->text != NULL && clock_boot_us() < a->text_us + KEPT_US;
+    if (!is_kept) {
+        free(a->text);
+        a->text = copy;
+        a->len = copy == NULL ? 0 : text.buf.len;
+        a->text_us = clock_boot_us();
+    }
     a->err = err;
     a->made_us = change == s->change ? clock_boot_us() : 0;
     a->good_us = took_us * COST_FACTOR > AGE_US ? took_us * COST_FACTOR : AGE_US;

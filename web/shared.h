@@ -2,7 +2,8 @@
  *
  * Answers that are the same for all who ask and cost PostgreSQL something: made once, and given to
  * all who ask until they are 2 s old, or 33 times as old as it took to make them, so that all
- * viewers together take at most 3 % of one backend. */
+ * viewers together take at most 3 % of one backend. If a new one cannot be made, for example
+ * because its query took too long, the last one is given out for up to a minute. */
 #ifndef CLAIMD_WEB_SHARED_H
 #define CLAIMD_WEB_SHARED_H
 

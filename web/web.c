@@ -37,6 +37,10 @@ static enum status open_parts(struct web *w, struct server **ret_server, struct 
     if (st != STATUS_OK) {
         return st;
     }
+    st = series_open(&w->series, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
     st = events_open(w, &w->events, err);
     if (st != STATUS_OK) {
         return st;
@@ -51,6 +55,7 @@ static void close_parts(struct web *w, struct server *server)
     }
     server_close(server);
     events_close(w->events);
+    series_close(w->series);
     shared_close(w->shared);
     backends_close(w->backends);
     auth_close(w->auth);

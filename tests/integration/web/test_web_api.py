@@ -59,6 +59,25 @@ class Reading(unittest.TestCase):
         call("GET", "/keys/{key}", key="k")
         call("GET", "/audit")
         call("GET", "/workers", query="?all=true")
+        call("GET", "/series", query="?period=2h", status=400)
+        for period, rows in (("15m", 15), ("1h", 60), ("24h", 90)):
+            self.assertEqual(rows, len(call("GET", "/series", query=f"?period={period}", token=READER).json["series"]))
+
+    def test_the_series_counts_what_has_ended(self):
+        job = call("POST", "/jobs", {"kind": "noop"}).json["job"]["id"]
+        until("it has run", lambda: call("GET", "/jobs/{id}", id=job).json["job"]["state"] == "completed")
+        own = Web(world)  # reads the last minute at its start
+        last = until("a minute is known", lambda: [row for row in own.get("/api/v1/series").json["series"] if row["completed"]])[-1]
+        self.assertGreaterEqual(last["completed"], 1)
+        self.assertIsNotNone(last["wait_p95_s"])
+        own.stop()
+
+    def test_a_job_names_its_batch_and_what_waits_for_it(self):
+        batch = world.sql("SELECT claimd.batch_open('of one')")
+        job = add(batch=int(batch))
+        other = add(after=[job])
+        shown = call("GET", "/jobs/{id}", id=job).json
+        self.assertEqual((int(batch), [{"job": other, "kind": "noop", "state": "waiting"}]), (shown["job"]["batch"], shown["awaited_by"]))
 
     def test_what_is_missing_is_404(self):
         for path, values in (("/queues/{name}", {"name": "none"}), ("/jobs/{id}", {"id": 999999}), ("/kinds/{name}", {"name": "none"}),
