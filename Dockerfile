@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two images; docs/many-hosts.md says how they are run, examples/handler-image how a handler of yours gets in.
-#     docker build --target claimd -t claimd:0.2.0 .                  claimd-scheduler and claimctl
+#     docker build --target claimd -t claimd:0.2.0 .                  claimd-scheduler, claimd-web and claimctl
 #     docker build --target claimd-worker -t claimd-worker:0.2.0 .    these, claimd-worker and its handlers
 # There is no git in a build: --build-arg VERSION=$(cmake/build-version) --build-arg REVISION=$(git rev-parse HEAD) say what it is.
 ARG BASE=debian:bookworm-slim
@@ -20,14 +20,15 @@ RUN groupadd --gid 10001 claimd && useradd --uid 10001 --gid 10001 --home-dir /v
     && install -d -o claimd -g claimd -m 0700 /var/lib/claimd \
     && apt-get update && apt-get install -y --no-install-recommends ca-certificates curl libhiredis0.14 libjansson4 \
     libmicrohttpd12 libpq5 libsmartcols1 libssl3 libuv1 && apt-get clean && rm -rf /var/lib/apt/lists/*
-COPY --from=build /out/usr/local/bin/claimd-scheduler /out/usr/local/bin/claimctl /usr/local/bin/
+COPY --from=build /out/usr/local/bin/claimd-scheduler /out/usr/local/bin/claimd-web /out/usr/local/bin/claimctl \
+    /usr/local/bin/
 USER 10001:10001
-EXPOSE 8421
+EXPOSE 8420 8421
 CMD ["claimd-scheduler"]
 ARG VERSION=0.2.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="claimd" \
-    org.opencontainers.image.description="claimd-scheduler and claimctl of claimd, a job system for many machines" \
+    org.opencontainers.image.description="claimd-scheduler, claimd-web and claimctl of claimd, a job system for many machines" \
     org.opencontainers.image.version="$VERSION" \
     org.opencontainers.image.revision="$REVISION" \
     org.opencontainers.image.licenses="Apache-2.0"

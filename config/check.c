@@ -115,6 +115,53 @@ static enum status check_listen(const struct config *c, struct err *err)
     return config_listen("scheduler.http_listen", c->scheduler.http_listen, &parts, err);
 }
 
+/* True if only this host can reach the address. */
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
+}
+
+static enum status check_web_listen(const struct config *c, struct err *err)
+{
+    struct config_listen parts;
+    enum status st = config_listen("web.listen", c->web.listen, &parts, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (!is_loopback(parts.host) && c->web.tokens_file[0] == '\0' && c->web.proxy_count == 0) {
+        return err_fail(err, STATUS_INVALID,
+                        "web.listen: '%.80s' can be reached by other hosts: set web.tokens_file or "
+                        "web.proxies, or listen on 127.0.0.1",
+                        c->web.listen);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_web(const struct config *c, struct err *err)
+{
+    static const char path[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.-";
+    const char *prefix = c->web.path_prefix;
+    const char *colour = c->web.cluster_colour;
+    size_t len = strlen(prefix);
+    if (len > 0 && (prefix[0] != '/' || prefix[len - 1] == '/' || strspn(prefix, path) != len)) {
+        return err_fail(err, STATUS_INVALID,
+                        "web.path_prefix: '%.80s' is not allowed; allowed: a path such as /claimd",
+                        prefix);
+    }
+    if (colour[0] != '\0' && (colour[0] != '#' || strlen(colour) != 7 ||
+                              strspn(colour + 1, "0123456789abcdefABCDEF") != 6)) {
+        return err_fail(err, STATUS_INVALID,
+                        "web.cluster_colour: '%s' is not allowed; allowed: # and 6 hex digits",
+                        colour);
+    }
+    if ((c->web.tls_certificate_file[0] == '\0') != (c->web.tls_key_file[0] == '\0')) {
+        return err_fail(err, STATUS_INVALID,
+                        "web.tls_certificate_file: must be set together with web.tls_key_file");
+    }
+    return check_web_listen(c, err);
+}
+
 static enum status check_lead(const struct config *c, struct err *err)
 {
     if (c->scheduler.lead_try_us >= c->scheduler.lead_ttl_us) {
@@ -128,7 +175,7 @@ static enum status check_lead(const struct config *c, struct err *err)
 
 /* In this order; the first failure is the one reported. */
 static enum status (*const checks[])(const struct config *c, struct err *err) = {
-    check_lock, check_worker, check_prefix, check_conninfo, check_listen, check_lead};
+    check_lock, check_worker, check_prefix, check_conninfo, check_listen, check_lead, check_web};
 
 enum status config_check_relations(const struct config *c, struct err *err)
 {

@@ -294,12 +294,13 @@ static enum status load_secrets(struct config *c, struct err *err)
 {
     for (size_t i = 0; i < config_option_count; i++) {
         const struct option_def *o = &config_options[i];
-        if (o->type != OPTION_SECRET_FILE) {
+        bool is_secret = o->type == OPTION_SECRET_FILE;
+        if (!is_secret && !o->is_credential) {
             continue;
         }
         char *path = option_field(o, c);
         find_credential(o, path);
-        if (path[0] == '\0') {
+        if (path[0] == '\0' || !is_secret) {
             continue;
         }
         enum status st = read_secret(path, (char *)c + o->aux, err);

@@ -18,6 +18,7 @@
 #define CONFIG_NODES_MAX 9
 #define CONFIG_QUEUES_MAX 32
 #define CONFIG_OWNERS_MAX 16
+#define CONFIG_WEB_NAMES_MAX 16
 #define CONFIG_TEXT_MAX 256
 #define CONFIG_PATH_MAX 1024
 #define CONFIG_COMMANDS_SIZE 16384
@@ -92,6 +93,27 @@ struct config {
         int history_days;          /* 14 */
         char http_listen[CONFIG_TEXT_MAX];
     } scheduler;
+    struct {
+        char listen[CONFIG_TEXT_MAX];
+        bool is_operating; /* web.mode: "read" | "operate" */
+        char tokens_file[CONFIG_PATH_MAX];
+        char hosts[CONFIG_WEB_NAMES_MAX][CONFIG_TEXT_MAX];
+        size_t host_count;
+        char path_prefix[128];
+        char proxies[CONFIG_WEB_NAMES_MAX][64];
+        size_t proxy_count;
+        char proxy_user_header[64];
+        char operators[CONFIG_WEB_NAMES_MAX][CONFIG_TEXT_MAX];
+        size_t operator_count;
+        bool shows_args; /* web.show_args: "no" | "yes" */
+        int connections; /* 4 */
+        int streams;     /* 256 */
+        char tls_certificate_file[CONFIG_PATH_MAX];
+        char tls_key_file[CONFIG_PATH_MAX];
+        char cluster_name[64];
+        char cluster_colour[16];
+        char assets_dir[CONFIG_PATH_MAX];
+    } web;
 };
 
 /* Loads the configuration; path NULL: defaults and environment only. Returns INVALID with the place

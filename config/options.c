@@ -26,6 +26,8 @@
 
 static const char *const levels[] = {"error", "warn", "info", "debug", NULL}; /* enum log_level */
 static const char *const formats[] = {"logfmt", "json", NULL};                /* enum log_format */
+static const char *const web_modes[] = {"read", "operate", NULL};
+static const char *const no_yes[] = {"no", "yes", NULL};
 static const char *const fresh_nodes[] = {"quarantine", "trust", NULL};
 
 /* clang-format off */
@@ -168,6 +170,51 @@ const struct option_def config_options[] = {
      .default_text = "14", RELOADS, .help = "Number of days to keep finished jobs."},
     {"scheduler.http_listen", STRING, AT(scheduler.http_listen), .default_text = "127.0.0.1:8421",
      .help = "As worker.http_listen."},
+
+    {"web.listen", STRING, AT(web.listen), RANGE(1, 0), .default_text = "127.0.0.1:8420",
+     .help = "Address of the page and of the API: host:port or [IPv6]:port; port 0 = any free port, "
+             "shown in the log's ready line. Other addresses than the host's own need "
+             "web.tokens_file or web.proxies."},
+    {"web.mode", CHOICE(web_modes), AT(web.is_operating), .default_text = "read",
+     .help = "\"read\": nothing can be changed; \"operate\": operators can act."},
+    {"web.tokens_file", PATH, AT(web.tokens_file), .default_text = "", .is_credential = true,
+     .help = "File of the tokens, readable by its owner (and group) only: lines of role, name and "
+             "token, such as `operator anna 5f2c…`; roles: reader, operator. Read again by "
+             "SIGHUP. Empty = systemd's credential `claimd_web_tokens`, if there is one; else nobody "
+             "logs in: who reaches web.listen may read, nobody may act."},
+    {"web.hosts", LIST, ITEMS(web.hosts, web.host_count), RANGE(0, CONFIG_WEB_NAMES_MAX),
+     .default_text = "",
+     .help = "Names (host or host:port) by which browsers reach the page, besides localhost and "
+             "addresses; requests for other names are refused."},
+    {"web.path_prefix", STRING, AT(web.path_prefix), .default_text = "",
+     .help = "Path under which a proxy publishes the page, such as /claimd."},
+    {"web.proxies", LIST, ITEMS(web.proxies, web.proxy_count), RANGE(0, CONFIG_WEB_NAMES_MAX),
+     .default_text = "",
+     .help = "Addresses of proxies that say who asks, in web.proxy_user_header."},
+    {"web.proxy_user_header", STRING, AT(web.proxy_user_header), RANGE(1, 0),
+     .default_text = "X-Forwarded-User",
+     .help = "Header with the user's name, believed from web.proxies only. Its users are readers, "
+             "unless web.operators names them."},
+    {"web.operators", LIST, ITEMS(web.operators, web.operator_count),
+     RANGE(0, CONFIG_WEB_NAMES_MAX), .default_text = "",
+     .help = "Users of web.proxy_user_header that are operators."},
+    {"web.show_args", CHOICE(no_yes), AT(web.shows_args), .default_text = "no",
+     .help = "Whether readers see args, metadata, results and checkpoints of jobs; operators always "
+             "do."},
+    {"web.connections", COUNT, AT(web.connections), RANGE(1, 16), .default_text = "4",
+     EXPERT, .help = "Sessions of PostgreSQL, opened when they are needed."},
+    {"web.streams", COUNT, AT(web.streams), RANGE(0, 256), .default_text = "256",
+     EXPERT, .help = "Browsers that may watch at a time; the others ask every few seconds."},
+    {"web.tls_certificate_file", PATH, AT(web.tls_certificate_file), .default_text = "",
+     .help = "Certificate chain (PEM) to serve HTTPS; with web.tls_key_file."},
+    {"web.tls_key_file", PATH, AT(web.tls_key_file), .default_text = "",
+     .help = "Its private key (PEM)."},
+    {"web.cluster_name", STRING, AT(web.cluster_name), .default_text = "",
+     .help = "Name of the cluster on each page, so that production is not mistaken for staging."},
+    {"web.cluster_colour", STRING, AT(web.cluster_colour), .default_text = "",
+     .help = "Its colour, such as #b91c1c."},
+    {"web.assets_dir", PATH, AT(web.assets_dir), .default_text = "",
+     EXPERT, .help = "Serve the page from this folder, while developing it; empty = from the program."},
 };
 /* clang-format on */
 const size_t config_option_count = ARRAY_COUNT(config_options);

@@ -34,6 +34,7 @@ struct option_def {
     const char *unit;           /* "" = none */
     const char *help;
     enum option_type type;
+    bool is_credential; /* a path that systemd's credential stands for, if it is empty */
     bool is_real_time;  /* not multiplied by time_scale, such as the timeouts of servers */
     bool is_reloadable; /* a daemon adopts a new value at SIGHUP */
     bool is_expert;     /* its default suits nearly everyone; listed separately */

@@ -61,7 +61,8 @@ static int start(const struct daemon_program *p, const char *path)
     struct err err = {0};
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGHUP, SIG_IGN); /* must not kill the process before the daemon handles it */
-    if (config_load(path, config, &err) != STATUS_OK || check_nodes(config, &err) != STATUS_OK ||
+    if (config_load(path, config, &err) != STATUS_OK ||
+        (!p->is_without_nodes && check_nodes(config, &err) != STATUS_OK) ||
         probe_init(&err) != STATUS_OK || recorder_open(p->name, &err) != STATUS_OK) {
         (void)fprintf(stderr, "%s: %s\n", p->name, err.msg);
         return DAEMON_USAGE;

@@ -31,6 +31,7 @@ struct daemon_program {
     const char *name;
     const char *what;
     int (*run)(const struct config *config);
+    bool is_without_nodes; /* it needs no Redis: lock.nodes may be empty */
 };
 
 int daemon_main(const struct daemon_program *program, int argc, char **argv);

@@ -110,34 +110,13 @@ static enum status put_part(struct table *t, size_t lines, const struct screen_s
 
 /* ---- stats ---- */
 
-/* Reads the columns of queues that do not depend on workers. */
-static enum status read_depths(struct admin *a, struct table *ret, struct err *err)
-{
-    static const struct table_column columns[] = {{"queue", CELL_TEXT},
-                                                  {"available", CELL_COUNT},
-                                                  {"scheduled", CELL_COUNT},
-                                                  {"retryable", CELL_COUNT},
-                                                  {"waiting", CELL_COUNT | CELL_WIDE},
-                                                  {"running", CELL_COUNT},
-                                                  {"oldest_due_s", CELL_SECONDS},
-                                                  {"paused", CELL_BOOL},
-                                                  {"estimated", CELL_BOOL | CELL_HIDDEN}};
-    auto_admin_rows struct admin_rows *rows = NULL;
-    *ret = (struct table)TABLE("queues", columns);
-    enum status st = admin_query(a, VERB_QUEUES.statement, NULL, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    return table_add_rows(ret, rows, err);
-}
-
 static enum status show_stats_once(struct admin *a, const struct ctl *ctl,
                                    const struct screen_size *size, FILE *out, struct err *err)
 {
-    auto_table struct table queues_table = {0};
+    auto_table struct table queues_table = {.name = "queues"};
     auto_table struct table finished = {.name = "finished"};
     const struct table *const tables[] = {&queues_table, &finished};
-    enum status st = read_depths(a, &queues_table, err);
+    enum status st = verb_fill(&VERB_STATS, a, NULL, &queues_table, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -7,6 +7,7 @@
 --     worker_password      claimd_worker_login      claimd-worker: claims and finishes jobs
 --     producer_password    claimd_producer_login    your programs: put jobs in, cancel them
 --     admin_password       claimd_admin_login       claimctl: as producer, sees everything, pauses queues
+--     web_password         claimd_web_login         claimd-web: sees everything, and does what its page offers
 --     reader_password      claimd_reader_login      sees everything
 --     replication_password claimd_replication_login a standby: copies the whole server (docs/ha.md)
 --
@@ -72,6 +73,10 @@ END $$;
     SELECT pg_temp.make_login('claimd_admin', :'admin_password') AS given \gset
     \echo claimd_admin_login
 \endif
+\if :{?web_password}
+    SELECT pg_temp.make_login('claimd_web', :'web_password') AS given \gset
+    \echo claimd_web_login
+\endif
 \if :{?reader_password}
     SELECT pg_temp.make_login('claimd_reader', :'reader_password') AS given \gset
     \echo claimd_reader_login
@@ -82,6 +87,6 @@ END $$;
 \endif
 \if :{?given}
 \else
-    DO $$ BEGIN RAISE EXCEPTION 'no password is given: set scheduler_password, worker_password, producer_password, admin_password, reader_password or replication_password'; END $$;
+    DO $$ BEGIN RAISE EXCEPTION 'no password is given: set scheduler_password, worker_password, producer_password, admin_password, web_password, reader_password or replication_password'; END $$;
 \endif
 COMMIT;

@@ -19,7 +19,7 @@ $$;
 CREATE OR REPLACE FUNCTION check_owner(thing text, owner text, reads boolean) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM unnest('{claimd_admin,claimd_scheduler,claimd_worker,claimd_reader}'::text[]) AS u(role)
+    IF EXISTS (SELECT FROM unnest('{claimd_admin,claimd_scheduler,claimd_worker,claimd_web,claimd_reader}'::text[]) AS u(role)
                 WHERE (reads OR u.role <> 'claimd_reader') AND pg_has_role(acting_role(), u.role, 'USAGE'))
        OR owner IN (SELECT own_roles()) THEN
         RETURN;

@@ -6,8 +6,10 @@
 -- shows: unique_key text, exclusive_key text, second_key text, share_key text, backoff text, created_at text, scheduled_at text,
 -- shows: attempted_at text, finalized_at text, attempt number, max_attempts number, crashes number, max_crashes number,
 -- shows: timeout_s seconds, grace_s seconds, owner text, at_most_once bool, fence number, generation number, version number,
--- shows: worker_id text, host text, pid number, result json, error text, progress number, doing text, checkpoint json
--- tables: record job, after = job_before, timeline = job_timeline, attempts = job_attempts, edits = job_edits
+-- shows: worker_id text, host text, pid number, result json, error text, progress number, doing text, checkpoint json,
+-- shows: batch number hidden
+-- tables: record job, after = job_before, timeline = job_timeline, attempts = job_attempts, edits = job_edits,
+-- tables: awaited_by = job_awaited_by
 WITH j AS (
     SELECT * FROM claimd.jobs WHERE id = $1 ORDER BY generation DESC LIMIT 1
 ), live AS (
@@ -149,7 +151,8 @@ SELECT j.id, j.state,
        extract(epoch FROM COALESCE(j.grace, k.grace))::float8 AS grace_s, j.owner,
        COALESCE(k.at_most_once, false) AS at_most_once,
        j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error,
-       o.percent AS progress, o.progress AS doing, o.checkpoint
+       o.percent AS progress, o.progress AS doing, o.checkpoint,
+       (SELECT m.batch_id FROM claimd.batch_job m WHERE m.job_id = j.id) AS batch
   FROM live, feed, before, ahead, j
   LEFT JOIN claimd.job_wait t ON t.job_id = j.id
   LEFT JOIN claimd.job_live o ON o.id = j.id AND j.finalized_at IS NULL AND (o.fence = j.fence OR j.state <> 'running')

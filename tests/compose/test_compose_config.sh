@@ -42,7 +42,7 @@ for folder in deploy/prometheus deploy/grafana/provisioning deploy/grafana/claim
     fi
 done
 
-for role in database lock scheduler worker; do
+for role in database lock scheduler worker web; do
     (cd "$tmp/deploy/compose" && COMPOSE_FILE=$role.yml docker-compose config -q)
 done
 (cd "$tmp/deploy/compose" && CLAIMD_PRIMARY=host=10.0.0.1 COMPOSE_FILE=standby.yml docker-compose config -q)
@@ -52,10 +52,11 @@ refused CLAIMD_BIND docker-compose -f "$tmp/deploy/compose/lock.yml" config -q
 refused 'CLAIMD_\(PRIMARY\|BIND\)' docker-compose -f "$tmp/deploy/compose/standby.yml" config -q
 refused 'CLAIMD_\(LOCK_NODES\|POSTGRES\)' docker-compose -f "$tmp/deploy/compose/scheduler.yml" config -q
 refused 'CLAIMD_\(LOCK_NODES\|POSTGRES\)' docker-compose -f "$tmp/deploy/compose/worker.yml" config -q
+refused 'CLAIMD_\(LOCK_NODES\|POSTGRES\)' docker-compose -f "$tmp/deploy/compose/web.yml" config -q
 
 # What holds for every container that stays.
 for file in docker-compose.yml deploy/compose/database.yml deploy/compose/lock.yml deploy/compose/scheduler.yml \
-    deploy/compose/worker.yml deploy/compose/standby.yml deploy/compose/monitoring.yml; do
+    deploy/compose/worker.yml deploy/compose/web.yml deploy/compose/standby.yml deploy/compose/monitoring.yml; do
     CLAIMD_BIND=127.0.0.1 CLAIMD_LOCK_NODES=a:1 CLAIMD_POSTGRES=host=a CLAIMD_PRIMARY=host=a docker-compose -f "$tmp/$file" config >"$tmp/config"
     for rule in 'restart: unless-stopped' 'read_only: true' 'no-new-privileges:true' 'max-size: 10m' 'mem_limit: '; do
         grep -q "$rule" "$tmp/config" || {

@@ -53,7 +53,7 @@ images=$(docker-compose -p "$project" -f docker-compose.yml config | sed -n 's/^
 # shellcheck disable=SC2086  # words
 deploy/images/server $images
 deploy/compose/make-secrets "$tmp/secrets"
-machine db database postgres_superuser postgres_scheduler postgres_worker postgres_producer postgres_admin postgres_replication
+machine db database postgres_superuser postgres_scheduler postgres_worker postgres_producer postgres_admin postgres_web postgres_replication
 for n in 1 2 3 4 5; do
     machine "lock$n" lock redis_users
 done

@@ -16,7 +16,7 @@ make() {
 
 make || fail "the first time: $(cat "$dir/said")"
 [ ! -s "$dir/said" ] || fail "the first time it says: $(cat "$dir/said")"
-[ "$(find "$dir/secrets" -type f | wc -l)" -eq 10 ] || fail "secrets: $(ls "$dir/secrets")"
+[ "$(find "$dir/secrets" -type f | wc -l)" -eq 12 ] || fail "secrets: $(ls "$dir/secrets")"
 [ -z "$(find "$dir/secrets" -type f ! -perm 0440)" ] || fail "$(ls -l "$dir/secrets")"
 if [ "$(id -u)" -eq 0 ]; then
     [ -z "$(find "$dir/secrets" -type f ! -gid 10001)" ] || fail "$(ls -l "$dir/secrets")"

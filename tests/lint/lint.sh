@@ -225,7 +225,7 @@ case $name in
         [ -z "$found" ] || { echo "$found"; exit 1; }
         ;;
     events)
-        daemon_files=$(files '*.c' | grep -e '^worker/' -e '^runner/' -e '^protocol/' -e '^scheduler/' -e '^daemon/' -e '^base/log\.c')
+        daemon_files=$(files '*.c' | grep -e '^worker/' -e '^runner/' -e '^protocol/' -e '^scheduler/' -e '^web/' -e '^daemon/' -e '^base/log\.c')
         # Names in code: texts before the first field of log_…(), and what variables named event
         # and tables named events[] are made of. Names told: the first column of the table below
         # "## Log lines".

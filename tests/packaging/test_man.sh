@@ -32,14 +32,14 @@ names() {
     esac
 }
 
-for page in claimctl.1 claimd.json.5 claimd-scheduler.8 claimd-worker.8 claimd-runner.8; do
+for page in claimctl.1 claimd.json.5 claimd-scheduler.8 claimd-web.8 claimd-worker.8 claimd-runner.8; do
     [ -s "$pages/$page" ] || { say "$page is missing"; continue; }
     found=$(mandoc -T lint -W warning "$pages/$page" 2>&1 | grep -v 'paragraph macro: PP') || true # scdoc's habit
     [ -z "$found" ] || say "$found"
     text "$pages/$page" >"$work/$page"
 done
 
-for program in claimd-scheduler claimd-worker claimd-runner; do
+for program in claimd-scheduler claimd-web claimd-worker claimd-runner; do
     for option in $("$bin/$program" --help | grep -o -e '--[a-z][a-z-]*' | sort -u) --help; do
         names $program.8 "$option"
     done

@@ -26,7 +26,7 @@ for deb in "$source"/build/packages/*.deb; do
 done | sort | uniq -d >"$work/twice"
 [ ! -s "$work/twice" ] || { echo "in two packages:"; cat "$work/twice"; exit 1; }
 
-for name in claimd-scheduler claimd-worker claimctl libredlock0 redlock-tools; do
+for name in claimd-scheduler claimd-worker claimd-web claimctl libredlock0 redlock-tools; do
     deb=$(echo "$source"/build/packages/"$name"_*.deb)
     dpkg-deb -x "$deb" "$work/$name"
     bom=$work/$name/usr/share/doc/$name/sbom.cdx.json

@@ -18,7 +18,7 @@ for unit in "$units"/*.service; do
 done
 ln "$work/claimd-worker@.service" "$work/claimd-worker@one.service"
 
-for unit in claimd-scheduler claimd-worker claimd-worker@one; do
+for unit in claimd-scheduler claimd-web claimd-worker claimd-worker@one; do
     found=$(SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --recursive-errors=no "$work/$unit.service" 2>&1) || failed=1
     [ -z "$found" ] || { echo "$found"; failed=1; }
     # --threshold counts in tenths

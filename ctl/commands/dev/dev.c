@@ -19,6 +19,7 @@
 #define SIGNAL_COUNT 3
 #define READY_CHECK_MS 100 /* how often to check whether the workers are ready */
 #define READY_US (10 * US_PER_S)
+#define WEB_ADDRESS_SIZE 128
 #define DRAIN_MARGIN_US (5 * US_PER_S) /* time for a child beyond its own drain deadline */
 
 struct dev_run {
@@ -34,7 +35,8 @@ struct dev_run {
     int64_t drain_us; /* after this time, children are killed */
     int stops;        /* requests to stop; the second one means at once */
     bool has_failed;
-    bool has_own_plugins; /* --plugins was given */
+    bool has_own_plugins;  /* --plugins was given */
+    bool has_usual_folder; /* --dir was not given */
 };
 
 /* ---- supervising ---- */
@@ -256,7 +258,8 @@ static void clear_environment(void)
 {
     static const char *const names[] = {
         "CLAIMD_POSTGRES_CONNINFO", "CLAIMD_LOCK_NODES",         "CLAIMD_HINTS_NODES",
-        "CLAIMD_WORKER_PLUGIN_DIR", "CLAIMD_WORKER_HTTP_LISTEN", "CLAIMD_SCHEDULER_HTTP_LISTEN"};
+        "CLAIMD_WORKER_PLUGIN_DIR", "CLAIMD_WORKER_HTTP_LISTEN", "CLAIMD_SCHEDULER_HTTP_LISTEN",
+        "CLAIMD_WEB_LISTEN",        "CLAIMD_WEB_TOKENS_FILE",    "CLAIMD_WEB_MODE"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         (void)unsetenv(names[i]);
     }
@@ -264,7 +267,7 @@ static void clear_environment(void)
 
 static enum status start_all(struct dev_run *run, int64_t masters, int64_t workers, struct err *err)
 {
-    enum status st = dev_start_servers(&run->cluster, (size_t)masters, err);
+    enum status st = dev_start_servers(&run->cluster, (size_t)masters, run->has_usual_folder, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -278,21 +281,29 @@ static enum status start_all(struct dev_run *run, int64_t masters, int64_t worke
             return st;
         }
     }
-    return STATUS_OK;
+    return run->cluster.web_listen[0] == '\0'
+               ? STATUS_OK
+               : dev_start_child(&run->cluster, "claimd-web", 1, err);
+}
+
+/* Writes the address of the page; its token follows a #, which browsers send to no server. */
+static void web_address(const struct dev_cluster *d, char ret[WEB_ADDRESS_SIZE])
+{
+    (void)snprintf(ret, WEB_ADDRESS_SIZE, "http://%s/#token=%s", d->web_listen, d->web_token);
 }
 
 static void say_json(const struct dev_run *run)
 {
-    static const struct table_column columns[] = {{"dir", CELL_TEXT},
-                                                  {"config", CELL_TEXT},
-                                                  {"conninfo", CELL_TEXT},
-                                                  {"masters", CELL_NUMBER},
-                                                  {"workers", CELL_NUMBER}};
+    static const struct table_column columns[] = {
+        {"dir", CELL_TEXT},       {"config", CELL_TEXT},    {"conninfo", CELL_TEXT},
+        {"masters", CELL_NUMBER}, {"workers", CELL_NUMBER}, {"web", CELL_TEXT}};
     const struct dev_cluster *d = &run->cluster;
     char masters[24];
     char worker_count[24];
-    const char *const values[] = {d->dir, d->config_path, run->config.postgres.conninfo, masters,
-                                  worker_count};
+    char web[WEB_ADDRESS_SIZE];
+    const char *const values[] = {d->dir,  d->config_path, run->config.postgres.conninfo,
+                                  masters, worker_count,   d->web_listen[0] != '\0' ? web : NULL};
+    web_address(d, web);
     (void)snprintf(masters, sizeof masters, "%zu", d->master_count);
     (void)snprintf(worker_count, sizeof worker_count, "%lld", (long long)run->workers);
     auto_table struct table table = TABLE("dev", columns);
@@ -309,6 +320,9 @@ static void say_how(const struct dev_run *run)
     FILE *out = run->ctl->out;
     const struct dev_cluster *d = &run->cluster;
     char program[PATH_MAX];
+    char web[WEB_ADDRESS_SIZE];
+    bool has_web = d->web_listen[0] != '\0';
+    web_address(d, web);
     if (ctl_program_path("claimctl", program, sizeof program, NULL) != STATUS_OK) {
         (void)snprintf(program, sizeof program, "claimctl");
     }
@@ -320,9 +334,10 @@ static void say_how(const struct dev_run *run)
                   "  claimctl enqueue %s\n"
                   "  claimctl jobs list\n"
                   "  psql \"$DATABASE\"\n\n"
-                  "Ctrl-C stops everything; the jobs are kept.\n\n",
+                  "%s%s%sCtrl-C stops everything; the jobs are kept.\n\n",
                   d->master_count, (long long)run->workers, run->workers == 1 ? "" : "s", d->dir,
-                  program, d->dir, run->has_own_plugins ? "KIND" : "noop");
+                  program, d->dir, run->has_own_plugins ? "KIND" : "noop",
+                  has_web ? "In a browser:\n\n  " : "", has_web ? web : "", has_web ? "\n\n" : "");
     (void)fflush(out);
 }
 
@@ -487,6 +502,7 @@ enum status dev(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
     struct dev_run run = {.ctl = ctl, .cluster = {.lock_fd = -1}};
     run.has_own_plugins = ctl_value(args, "plugins") != NULL;
+    run.has_usual_folder = ctl_value(args, "dir") == NULL;
     clear_environment();
     (void)signal(SIGPIPE, SIG_IGN); /* the reader of our output may go: the cluster stays */
     enum status st = run_dev(&run, args, err);

@@ -142,13 +142,18 @@ static enum status write_config(struct dev_cluster *d, const char *conninfo, str
     if (root == NULL) {
         return err_fail(err, STATUS_NOMEM, "out of memory");
     }
+    if (d->web_listen[0] != '\0') {
+        (void)json_object_set_new(root, "web",
+                                  json_pack("{s: s, s: s, s: s}", "listen", d->web_listen, "mode",
+                                            "operate", "tokens_file", "tokens"));
+    }
     if (json_dump_file(root, d->config_path, JSON_INDENT(4)) != 0) {
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot write '%s'", d->config_path);
     }
     return STATUS_OK;
 }
 
-enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err *err)
+enum status dev_start_servers(struct dev_cluster *d, size_t masters, bool is_usual, struct err *err)
 {
     char conninfo[SERVER_PATH_MAX];
     dir_sweep();
@@ -165,6 +170,10 @@ enum status dev_start_servers(struct dev_cluster *d, size_t masters, struct err 
         return st;
     }
     st = start_masters(d, masters, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = dev_prepare_web(d, is_usual, err);
     if (st != STATUS_OK) {
         return st;
     }

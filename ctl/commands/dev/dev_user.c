@@ -51,7 +51,8 @@ static enum status open_folder(const char *path, int *ret_fd, struct err *err)
 
 static enum status copy_programs(struct dev_cluster *d, struct err *err)
 {
-    static const char *const names[] = {"claimd-scheduler", "claimd-worker", "claimd-runner"};
+    static const char *const names[] = {"claimd-scheduler", "claimd-worker", "claimd-runner",
+                                        "claimd-web"};
     char bin[sizeof d->bin];
     (void)snprintf(bin, sizeof bin, "%s/bin", d->dir);
     autoclose int folder = -1;
@@ -64,6 +65,9 @@ static enum status copy_programs(struct dev_cluster *d, struct err *err)
         st = ctl_program_path(names[i], from, sizeof from, err);
         if (st != STATUS_OK) {
             return st;
+        }
+        if (access(from, F_OK) != 0 && strcmp(names[i], "claimd-web") == 0) {
+            continue; /* it is a package of its own */
         }
         st = copy_file(from, folder, names[i], 0755, err);
         if (st != STATUS_OK) {

@@ -15,6 +15,9 @@
 #define DAYS_AHEAD_MIN 3
 #define DETAIL_MAX 1024
 
+const struct table_column report_columns[REPORT_COLUMNS] = {
+    {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT}, {"action", CELL_TEXT}};
+
 void report_say(struct report *r, enum health health, const char *what, const char *action,
                 const char *format, ...)
 {
@@ -323,13 +326,17 @@ static enum status print_worker(const struct ctl *ctl, const struct report *r, s
     return r->failures > 0 ? STATUS_INTERNAL : STATUS_OK;
 }
 
+void doctor_servers(struct report *r, const struct config *config)
+{
+    doctor_postgres(r, config);
+    doctor_redis(r, config);
+}
+
 enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"result", CELL_TEXT}, {"check", CELL_TEXT}, {"detail", CELL_TEXT}, {"action", CELL_TEXT}};
     const char *worker = ctl_value(args, "worker");
     struct config config;
-    struct report report = {.table = TABLE("checks", columns)};
+    struct report report = REPORT;
     (void)signal(SIGPIPE, SIG_IGN); /* a closed Redis connection is a finding, not our end */
     enum status st = ctl_load_config(ctl, &config, err);
     if (st != STATUS_OK) {
@@ -341,8 +348,7 @@ enum status doctor(struct ctl *ctl, const struct ctl_args *args, struct err *err
     } else {
         report_say(&report, HEALTH_OK, "configuration", NULL, "%s",
                    ctl->config_path != NULL ? ctl->config_path : "defaults and environment");
-        doctor_postgres(&report, &config);
-        doctor_redis(&report, &config);
+        doctor_servers(&report, &config);
         doctor_plugins(&report, &config);
         st = print_report(ctl, &report, err);
     }

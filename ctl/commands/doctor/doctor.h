@@ -19,6 +19,13 @@ struct report {
     bool is_full; /* out of memory: a line could not be added */
 };
 
+#define REPORT_COLUMNS 4
+extern const struct table_column report_columns[REPORT_COLUMNS];
+#define REPORT                                                                                  \
+    {                                                                                           \
+        .table = {.name = "checks", .columns = report_columns, .column_count = REPORT_COLUMNS } \
+    }
+
 /* Adds a line. `action` says what to do about it; may be NULL only if all is well. */
 void report_say(struct report *r, enum health health, const char *what, const char *action,
                 const char *format, ...) PRINTF_LIKE(5, 6);
@@ -38,6 +45,8 @@ enum status doctor_schedules(struct report *r, struct admin *a, struct err *err)
 enum status doctor_triggers(struct report *r, struct admin *a, struct err *err) MUST_USE;
 /* Checks for SQL functions of another release, and functions edited by hand. */
 enum status doctor_functions(struct report *r, struct admin *a, struct err *err) MUST_USE;
+/* All checks that don't concern this host: of PostgreSQL, what is in it, and Redis. */
+void doctor_servers(struct report *r, const struct config *config);
 void doctor_redis(struct report *r, const struct config *config);
 void doctor_plugins(struct report *r, const struct config *config);
 void doctor_worker(struct report *r, const struct config *config, const char *who);

@@ -61,7 +61,7 @@ START_TEST(each_step_down_gives_the_schema_before_it_and_up_the_same_again)
     ck_assert_int_eq(
         side_number(side, "SELECT count(*)::text FROM pg_namespace WHERE nspname = 'claimd'"), 0);
     ck_assert_int_eq(
-        side_number(side, "SELECT count(*)::text FROM pg_roles WHERE rolname ~ '^claimd_'"), 5);
+        side_number(side, "SELECT count(*)::text FROM pg_roles WHERE rolname ~ '^claimd_'"), 6);
     MUST(migrate_up(world.conninfo, LIMIT_US, NULL, NULL, &why));
     ck_assert_str_eq(side_run(side, FINGERPRINT).text, schemas[migrate_known_version()]);
     pg_close(side);

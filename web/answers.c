@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers that are the same for all: of verbs without parameters, and of doctor. */
+#include "ctl/commands/doctor/doctor.h"
+#include "web/api.h"
+
+static enum status make_doctor(const struct web *w, struct text *out, struct err *err)
+{
+    struct report report = REPORT;
+    const struct table *const tables[] = {&report.table};
+    doctor_servers(&report, w->config);
+    tables_put_json(tables, 1, out);
+    table_release(&report.table);
+    return report.is_full ? err_fail(err, STATUS_NOMEM, "out of memory: lines are missing")
+                          : STATUS_OK;
+}
+
+static enum status make_verb(struct web *w, const struct verb *verb, struct text *out,
+                             struct err *err)
+{
+    struct admin *a = NULL;
+    const struct verb_call call = {.verb = verb};
+    auto_answer struct answer answer = {.count = 0};
+    const struct table *tables[VERB_TABLES_MAX];
+    enum status st = backends_take(w->backends, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = verb_run(&call, a, &answer, err);
+    backends_give(w->backends, a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    for (size_t i = 0; i < answer.count; i++) {
+        tables[i] = &answer.tables[i];
+    }
+    tables_put_json(tables, answer.count, out);
+    return text_end(out, err);
+}
+
+enum status web_make_shared(void *ctx, const void *key, struct text *out, struct err *err)
+{
+    struct web *w = ctx;
+    const struct web_route *route = key;
+    if (route->verb == NULL) {
+        return make_doctor(w, out, err);
+    }
+    enum status st = make_verb(w, route->verb, out, err);
+    if (st == STATUS_UNAVAILABLE) { /* the session may have ended while nobody used it */
+        *err = (struct err){0};
+        st = make_verb(w, route->verb, out, err);
+    }
+    return st;
+}
