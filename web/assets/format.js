@@ -57,7 +57,9 @@ export function ago(text, now = Date.now()) {
   if (Math.abs(s) < 1) {
     return "now";
   }
-  const rough = duration(Math.floor(Math.abs(s)));
+  const far = Math.floor(Math.abs(s));
+  const unit = far >= 86400 ? (far >= 864000 ? 86400 : 3600) : far >= 60 ? 60 : 1;
+  const rough = duration(far - (far % unit));
   return s < 0 ? `in ${rough}` : `${rough} ago`;
 }
 
