@@ -85,9 +85,9 @@ export function moment(text, hasMs = false) {
   return `${f.day} ${f.time}${hasMs ? `.${f.ms}` : ""}`;
 }
 
-export function clock(text) {
+export function clock(text, hasSeconds = false) {
   const date = new Date(text ?? NaN);
-  return Number.isNaN(date.getTime()) ? "–" : fields(date).time.slice(0, 5);
+  return Number.isNaN(date.getTime()) ? "–" : fields(date).time.slice(0, hasSeconds ? 8 : 5);
 }
 
 export function zoneName() {
@@ -112,4 +112,8 @@ export function bytes(n) {
 
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,2 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster: who works on what since when, who leads, how the lock nodes are, what is stored.
 import { h } from "../dom.js";
-export const cluster = { title: () => "cluster", topics: [], load: async () => ({}), draw: () => h("h1", null, "cluster") };
+import { act, get } from "../api.js";
+import { href } from "../route.js";
+import { mark } from "../state.js";
+import { button, iconButton } from "../ui/field.js";
+import { slots } from "../ui/chart.js";
+import { facts, panel } from "../ui/panel.js";
+import { table } from "../ui/table.js";
+import { confirmAct } from "../ui/dialog.js";
+import { empty } from "../ui/notice.js";
+import { actNow } from "../acts.js";
+import { ago, bytes, count, decimal, duration, plural } from "../format.js";
+
+const RUNNING_SHOWN = 200;
+const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
+
+async function load({ session }, signal) {
+  const [cluster, running] = await Promise.all([get("cluster", null, signal),
+    get("jobs", RUNNING, signal)]);
+  const byWorker = new Map();
+  running.jobs.forEach((j) => byWorker.set(j.worker_id, [...byWorker.get(j.worker_id) ?? [], j]));
+  return { ...cluster, byWorker, version: session.version };
+}
+
+const ASKS = {
+  quiet: { text: "Quiet", says: "start no more jobs until it is resumed" },
+  drain: { text: "Drain", says: "end its jobs and stop", isDanger: true },
+};
+
+async function ask(w, what, reload) {
+  const path = `workers/${encodeURIComponent(w.worker_id)}/${what}`;
+  const isWanted = what === "resume" || await confirmAct({ title: `${ASKS[what].text} ${w.host}`,
+    verb: ASKS[what].text, isDanger: ASKS[what].isDanger, preview: async () => {
+      const { asked } = await act("POST", path, { dry_run: true });
+      return { isEmpty: asked.length === 0,
+        text: `${plural(asked.length, "worker")} will ${ASKS[what].says}.`,
+        detail: `${w.host}, pid ${w.pid}: ${plural(w.running, "job")} ${w.running === 1 ? "runs" : "run"}.` };
+    } });
+  if (isWanted && await actNow("POST", path, {}, `${w.host} (pid ${w.pid}) was asked: ${what}.`)) {
+    reload();
+  }
+}
+
+function workerActs(w, reload) {
+  const isLive = ["live", "quiet"].includes(w.state);
+  return isLive && h("div.row.end", null,
+    button(w.state === "quiet" ? "Resume" : "Quiet", () =>
+      ask(w, w.state === "quiet" ? "resume" : "quiet", reload), { class: "slim" }),
+    button("Drain", () => ask(w, "drain", reload), { class: "slim danger" }));
+}
+
+function workersPanel({ workers, byWorker }, { session, state, redraw, reload }) {
+  state.open ??= new Set();
+  const toggle = (id) => {
+    state.open[state.open.has(id) ? "delete" : "add"](id);
+    redraw();
+  };
+  const columns = [
+    { name: "Host", class: "main", cell: (w) => h("div.row.nowrap", null,
+      iconButton(state.open.has(w.worker_id) ? "down" : "right",
+        `what ${w.host} ${w.pid} runs`, () => toggle(w.worker_id)),
+      h("a", { href: href("jobs", null, { worker: w.worker_id, state: "running" }) }, w.host, " ",
+        h("span.quiet", null, w.pid))) },
+    { name: "State", cell: (w) => mark(w.state) },
+    { name: "Slots", cell: (w) => h("div.slots-cell", null, slots(w.running, w.slots)) },
+    { name: "Heartbeat", class: "number", cell: (w) => `${duration(w.beat_age_s)} ago` },
+    { name: "Queues", class: "fill", cell: (w) => [
+      h("div.clip", { title: w.queues }, w.queues?.replaceAll(",", ", ")),
+      w.refused && mark("warn", { text: `refuses ${w.refused}` }),
+      state.open.has(w.worker_id) && runs(byWorker.get(w.worker_id) ?? [])] },
+    { name: "Since", class: "number", cell: (w) => ago(w.started_at) },
+    session.can_act && { name: "", label: "acts", class: "acts", cell: (w) => workerActs(w, reload) },
+  ].filter(Boolean);
+  return panel("Workers", { isFlush: true, footer: workersFooter(workers) },
+    table("workers", columns, workers, { rowKey: (w) => w.worker_id,
+      empty: empty("No worker lives.", "Start claimd-worker.") }));
+}
+
+const workersFooter = (workers) => [...new Set(workers.map((w) => w.version))].length > 1
+  ? `Versions: ${[...new Set(workers.map((w) => w.version))].join(", ")}` : null;
+
+function runs(jobs) {
+  return jobs.length === 0 ? h("p.quiet.small", null, "Nothing runs.")
+    : h("ul.runs", null, jobs.map((j) => h("li", { key: j.id },
+      h("a", { href: href("jobs", j.id) }, j.kind, " ", h("span.quiet", null, `#${j.id}`)),
+      h("span.quiet.small", null, `for ${ago(j.attempted_at).replace(" ago", "")}`))));
+}
+
+function schedulersPanel({ schedulers }) {
+  return panel("Schedulers", { isFlush: true }, table("schedulers", [
+    { name: "Host", class: "main", cell: (s) => [s.host, " ", h("span.quiet", null, s.pid)] },
+    { name: "State", cell: (s) => mark(s.state === "leader" ? "leading" : s.state) },
+    { name: "Leads", class: "number", cell: (s) => duration(s.leads_s) },
+    { name: "Heartbeat", class: "number", cell: (s) => `${duration(s.beat_age_s)} ago` },
+    { name: "Lock nodes", class: "number", cell: (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}` },
+    { name: "Error", class: "fill", cell: (s) => s.last_error && h("div.clip", { title: s.last_error }, s.last_error) },
+  ], schedulers, { rowKey: (s) => `${s.host}/${s.pid}`, empty: empty("No scheduler.", "Nothing is fed.") }));
+}
+
+// The table of nodes if the server has one, else the list with what the leader counts.
+function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
+  if (nodes) {
+    return panel("Lock nodes", { isFlush: true }, table("lock nodes", [
+      { name: "Node", class: "main", cell: (n) => n.node },
+      { name: "State", cell: (n) => mark(n.state) },
+      { name: "Latency", class: "number", cell: (n) => duration(n.latency_ms === null ? null : n.latency_ms / 1000) },
+      { name: "Clock", class: "number", cell: (n) => (n.clock_ahead_ms === null || n.clock_ahead_ms === undefined
+        ? "–" : `${n.clock_ahead_ms > 0 ? "+" : ""}${decimal(Math.abs(n.clock_ahead_ms)) === "0" ? 0
+          : n.clock_ahead_ms.toFixed(1)} ms`) },
+    ], nodes, { rowKey: (n) => n.node, isSlim: true }));
+  }
+  const one = schedulers.find((s) => s.state === "leader") ?? schedulers[0];
+  const all = one && one.lock_nodes_voting === one.lock_nodes;
+  return panel("Lock nodes", {},
+    one && h("p", null, mark(all ? "voting" : "warn",
+      { text: `${one.lock_nodes_voting ?? 0} of ${one.lock_nodes ?? "?"} vote` })),
+    h("ul", null, String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) =>
+      h("li.mono", { key: node }, node))));
+}
+
+function storePanel({ cluster: c, version }) {
+  return panel("Store", {}, facts([["PostgreSQL", c.postgres], ["Schema", String(c.schema_version)],
+    ["Open jobs", bytes(c.job_table_bytes)], ["History", bytes(c.history_bytes)],
+    ["Owners", c.owners], ["claimd-web", version]]));
+}
+
+function draw(data, context) {
+  const live = data.workers.filter((w) => ["live", "quiet"].includes(w.state));
+  return [
+    h("div.page-head", null, h("h1", null, "Cluster"), h("span.quiet", null,
+      `${plural(live.length, "live worker")}, ${count(live.reduce((n, w) => n + w.running, 0))} of ` +
+      `${plural(live.reduce((n, w) => n + w.slots, 0), "slot")} taken`)),
+    workersPanel(data, context),
+    h("div.columns", null, h("div.span12", null, schedulersPanel(data)),
+      h("div.span8", null, nodesPanel(data)), h("div.span4", null, storePanel(data)))];
+}
+
+export const cluster = { title: () => "Cluster", topics: ["workers", "schedulers"], load, draw };

@@ -13,7 +13,7 @@ import { notice } from "../ui/notice.js";
 import { JOB_ACTS, actOnJobs } from "../acts.js";
 import { copyJob, editJob } from "../job_edit.js";
 import { wayOf } from "../way.js";
-import { ago, count, duration, moment, plural } from "../format.js";
+import { ago, capital, clock, count, duration, moment, plural } from "../format.js";
 
 const EDITABLE = ["waiting", "scheduled", "available", "retryable"];
 const FINAL = ["completed", "discarded", "cancelled"];
@@ -49,7 +49,7 @@ function tools(data, { session, reload }) {
 
 function situation({ job }) {
   const kind = { discarded: "fail", retryable: "warn", completed: "completed", running: "running" };
-  return notice(kind[job.state] ?? job.state, job.situation ?? job.state,
+  return notice(kind[job.state] ?? job.state, capital(job.situation ?? job.state),
     { detail: job.error && h("span.mono", null, job.error) });
 }
 
@@ -79,12 +79,12 @@ const EVENTS = {
 };
 
 function eventsPanel({ timeline: events }) {
-  return panel("Events", { footer: "Time since it was enqueued; point at one for the clock." },
+  return panel("Events", {},
     timeline(events.map((e) => {
       const [state, title] = EVENTS[e.event] ??
-        [e.event, e.event.charAt(0).toUpperCase() + e.event.slice(1)];
+        [e.event, capital(e.event)];
       return { state, title: e.attempt ? `Attempt ${e.attempt} ${title.toLowerCase()}` : title,
-        note: e.host, time: e.after_s === 0 ? moment(e.at) : `+${duration(e.after_s)}`,
+        note: e.host, time: e.after_s === 0 ? moment(e.at) : `+${duration(e.after_s)} · ${clock(e.at, true)}`,
         hint: moment(e.at, true), detail: e.detail };
     })));
 }

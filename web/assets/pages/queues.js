@@ -1,2 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues: how deep, how fast, how late; pause and resume.
 import { h } from "../dom.js";
-export const queues = { title: () => "queues", topics: [], load: async () => ({}), draw: () => h("h1", null, "queues") };
+import { get } from "../api.js";
+import { href } from "../route.js";
+import { mark } from "../state.js";
+import { button } from "../ui/field.js";
+import { panel } from "../ui/panel.js";
+import { table } from "../ui/table.js";
+import { spark } from "../ui/chart.js";
+import { empty } from "../ui/notice.js";
+import { pauseQueue } from "../queue_acts.js";
+import { count, decimal, duration } from "../format.js";
+
+const LATE_S = 60;
+
+async function load({ live }, signal) {
+  live.counters = await get("overview", null, signal);
+  return true;
+}
+
+const link = (q, state) => h("a.plain", { href: href("jobs", null, { queue: q.queue, state }) },
+  count(q[state], q.estimated));
+
+function columns({ session, live, reload }) {
+  const rates = (name) => live.history.slice(-60).map(({ counters }) =>
+    counters.queues.find((q) => q.queue === name)?.per_s ?? null);
+  return [
+    { name: "Queue", class: "main", cell: (q) => h("a", { href: href("queues", q.queue) }, q.queue) },
+    { name: "State", cell: (q) => mark(q.paused ? "paused" : q.workers > 0 ? "active" : "unserved") },
+    { name: "Due", class: "number", cell: (q) => link(q, "available") },
+    { name: "Running", class: "number", cell: (q) => link(q, "running") },
+    { name: "Scheduled", class: "number", cell: (q) => link(q, "scheduled") },
+    { name: "Retryable", class: "number", cell: (q) => link(q, "retryable") },
+    { name: "Waiting", class: "number", cell: (q) => link(q, "waiting") },
+    { name: "Oldest due", class: "number", cell: (q) => ((q.oldest_due_s ?? 0) > LATE_S && !q.paused
+      ? mark("warn", { text: duration(q.oldest_due_s) }) : duration(q.oldest_due_s)) },
+    { name: "Ended", class: "number", cell: (q) => `${decimal(q.per_s)} /s` },
+    { name: "Rate", class: "rate", cell: (q) => spark(rates(q.queue), { label: "jobs ended per second" }) },
+    { name: "Workers", class: "number", cell: (q) => count(q.workers) },
+    session.can_act && { name: "", label: "acts", class: "acts", cell: (q) =>
+      button(q.paused ? "Resume" : "Pause", async () => (await pauseQueue(q)) && reload(),
+        { class: "slim", icon: q.paused ? "play" : "pause" }) },
+  ].filter(Boolean);
+}
+
+function draw(data, context) {
+  const queues = [...context.live.counters.queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
+  return [h("div.page-head", null, h("h1", null, "Queues")),
+    panel(null, { isFlush: true, footer: "~ is an estimate. Ended: in the last minute." },
+      table("queues", columns(context), queues, { rowKey: (q) => q.queue,
+        empty: empty("No queue yet.", "A queue is there as soon as a job is in it.") }))];
+}
+
+export const queues = { title: () => "Queues", topics: ["queues", "jobs"], load, draw };
