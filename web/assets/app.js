@@ -68,7 +68,7 @@ function draw() {
 function contents() {
   document.title = `${view.page.title(view.at)} · ${view.session.cluster || "claimd"}`;
   if (view.data === null) {
-    return view.error ? failure(view.error, reload) : skeleton();
+    return view.error ? [view.page.drawHead?.(context), failure(view.error, reload)] : skeleton();
   }
   return [view.error && failure(view.error, reload), view.page.draw(view.data, context)];
 }
@@ -126,9 +126,9 @@ function arrive() {
   const isSame = page === view.page && at.id === view.at?.id;
   view.at = at;
   view.page = page;
+  view.error = null;
   if (!isSame) {
     view.data = null;
-    view.error = null;
     view.state = {};
     scrollTo(0, 0);
   }

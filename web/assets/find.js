@@ -5,7 +5,7 @@ import { JOB_STATES } from "./state.js";
 // Filters that /jobs knows; `is many`: commas between values.
 export const FILTERS = {
   state: "State", kind: "Kind", queue: "Queue", tag: "Tag", worker: "Worker", error: "Error has",
-  args: "Args have", batch: "Batch", map: "Map", since: "Since", until: "Until", owner: "Owner",
+  batch: "Batch", since: "Since", until: "Until", owner: "Owner",
   "older-than": "Older than", metadata: "Metadata",
 };
 export const MANY = ["state", "kind", "queue", "tag"];
@@ -62,7 +62,7 @@ export function meanings(text, { kinds, queues }) {
   found.push(...like(Object.keys(JOB_STATES)).map((n) => filter("state", n)));
   found.push(...like(kinds).map((n) => filter("kind", n)));
   found.push(...like(queues).map((n) => filter("queue", n)));
-  found.push(filter("error", word), filter("args", word), filter("tag", word), filter("worker", word));
+  found.push(filter("error", word), filter("tag", word), filter("worker", word));
   return found;
 }
 

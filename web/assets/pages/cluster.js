@@ -17,11 +17,11 @@ const RUNNING_SHOWN = 200;
 const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
 
 async function load({ session }, signal) {
-  const [cluster, running] = await Promise.all([get("cluster", null, signal),
-    get("jobs", RUNNING, signal)]);
+  const [cluster, { workers }, running] = await Promise.all([get("cluster", null, signal),
+    get("workers", null, signal), get("jobs", RUNNING, signal)]);
   const byWorker = new Map();
   running.jobs.forEach((j) => byWorker.set(j.worker_id, [...byWorker.get(j.worker_id) ?? [], j]));
-  return { ...cluster, byWorker, version: session.version };
+  return { ...cluster, workers, byWorker, version: session.version };
 }
 
 const ASKS = {
@@ -109,7 +109,7 @@ function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
       { name: "Clock", class: "number", cell: (n) => (n.clock_ahead_ms === null || n.clock_ahead_ms === undefined
         ? "–" : `${n.clock_ahead_ms > 0 ? "+" : ""}${decimal(Math.abs(n.clock_ahead_ms)) === "0" ? 0
           : n.clock_ahead_ms.toFixed(1)} ms`) },
-    ], nodes, { rowKey: (n) => n.node, isSlim: true }));
+    ], nodes, { rowKey: (n) => n.node }));
   }
   const one = schedulers.find((s) => s.state === "leader") ?? schedulers[0];
   const all = one && one.lock_nodes_voting === one.lock_nodes;
@@ -121,9 +121,9 @@ function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
 }
 
 function storePanel({ cluster: c, version }) {
-  return panel("Store", {}, facts([["PostgreSQL", c.postgres], ["Schema", String(c.schema_version)],
+  return panel("Store", {}, facts([["PostgreSQL", c.postgres?.split(" ")[0]], ["Schema", String(c.schema_version)],
     ["Open jobs", bytes(c.job_table_bytes)], ["History", bytes(c.history_bytes)],
-    ["Owners", c.owners], ["claimd-web", version]]));
+    ["Owners", c.owners ? "jobs belong to roles" : "off"], ["claimd-web", version]]));
 }
 
 function draw(data, context) {

@@ -144,7 +144,7 @@ function factsPanel({ job }) {
     ["Backoff", job.backoff], ["Exclusive key", job.exclusive_key], ["Second key", job.second_key],
     ["Unique key", job.unique_key], ["Tenant", job.share_key], ["Tags", tags(job.tags)],
     ["Batch", job.batch && h("a", { href: href("jobs", null, { batch: job.batch }) }, `#${job.batch}`)],
-    ["Map", job.map && h("a", { href: href("jobs", null, { map: job.map }) }, job.map)],
+    ["Map", job.map],
     ["Owner", job.owner], ["Version", String(job.version)],
     ["Generation", job.generation ? String(job.generation) : null]]));
 }

@@ -60,7 +60,7 @@ function finder({ params, live, state, redraw }) {
   const names = (name) => [...new Set((live.counters?.queues ?? []).flatMap((q) =>
     (q[name] ?? "").split(",")))].filter(Boolean);
   state.search ??= {};
-  return searchBox({ state: state.search, redraw, placeholder: "Find by id, kind, queue, error, args…",
+  return searchBox({ state: state.search, redraw, placeholder: "Find by id, kind, queue, error, tag…",
     suggest: (text) => meanings(text, { kinds: names("kinds"), queues: names("queue") }),
     take: (s) => (s.job ? go(href("jobs", s.job)) : toFilters(withFilter(params, s.name, s.value))) });
 }
@@ -133,19 +133,24 @@ function pager(data, params) {
       next !== null && h("a.button.push", { href: to(next), rel: "next" }, "Older"))];
 }
 
+// What is also there when the list cannot be read, such as for a filter that is refused.
+function drawHead(context) {
+  return [h("div.page-head", null, h("h1", null, "Jobs"), finder(context)),
+    statePills(context.params, context.live.counters), chips(context.params)];
+}
+
 function draw(data, context) {
-  const { params, live, state } = context;
+  const { params, state } = context;
   if (params.has("find")) { // by the key / from another page
     replace(href("jobs", null, withoutFilter(params, "find")));
     setTimeout(() => document.querySelector("main input[type=search]")?.focus());
   }
   state.chosen ??= new Set();
   return [
-    h("div.page-head", null, h("h1", null, "Jobs"), finder(context)),
-    statePills(params, live.counters), chips(params),
+    drawHead(context),
     params.has("args") && h("p.quiet.small", null, "Args are searched in the newest 10,000 jobs."),
     panel(null, { isFlush: true }, list(data, context)),
     pager(data, params), bar(data, context)];
 }
 
-export const jobs = { title: () => "Jobs", topics: ["jobs"], load, draw };
+export const jobs = { title: () => "Jobs", topics: ["jobs"], load, draw, drawHead };

@@ -20,11 +20,14 @@ const QUEUES_SHOWN = 8;
 
 const periodOf = (params) => (SECONDS[params.get("period")] ? params.get("period") : "15m");
 
+let hasSeries = true; // until the server says that it has none
+
 async function load({ params, live }, signal) {
   const period = periodOf(params);
-  const [counters, doctor, series, cluster] = await Promise.all([
-    get("overview", null, signal), get("doctor", null, signal),
-    getIfAny("series", { period }, signal), getIfAny("cluster", null, signal)]);
+  const [counters, doctor, cluster, series] = await Promise.all([
+    get("overview", null, signal), get("doctor", null, signal), get("cluster", null, signal),
+    hasSeries ? getIfAny("series", { period }, signal) : null]);
+  hasSeries = series !== null;
   live.counters = counters;
   return { doctor, series, cluster };
 }
@@ -92,8 +95,12 @@ const slotsMeter = (live) => h("div.spacer", null, meter(
 function finishedPanel(series, rows) {
   const parts = ["completed", "discarded", "cancelled"].map((name) =>
     ({ name, state: name, colour: name, values: rows.map((r) => r[name] ?? 0) }));
+  if (!hasSeries) {
+    return panel("Finished jobs", { footer: "In the minute before, since this page was opened." },
+      spark(rows.map((r) => r.ended), { label: "finished jobs per minute", height: 144 }));
+  }
   return panel("Finished jobs", { tools: legend(parts) },
-    rows.length < 2 ? h("p.quiet", null, "The chart grows while this page is open.")
+    rows.length < 2 ? h("p.quiet", null, "Nothing is known yet.")
       : bars(parts, rows.map((r) => clock(r.at)), { format: count,
         label: `finished jobs per ${duration(series.step)}` }));
 }
@@ -149,7 +156,7 @@ function controlPanel(counters, cluster) {
       : one.lock_nodes_voting * 2 > one.lock_nodes ? "warn" : "fail",
     { text: `${one.lock_nodes_voting ?? 0} of ${one.lock_nodes ?? "?"} lock nodes vote` })),
     cluster && h("li.row", null, mark("ok", { text: "PostgreSQL answers" }),
-      h("span.quiet", null, cluster.cluster.postgres ?? "")),
+      h("span.quiet", null, cluster.cluster.postgres?.split(" ")[0] ?? "")),
     health.trouble && h("li", null, mark("warn", { text: health.trouble }))));
 }
 

@@ -32,7 +32,7 @@ function nextPanel({ next, schedule: s }) {
       { name: "When", class: "main", cell: (n) => moment(n.due_at) },
       { name: "There", cell: (n) => h("span.quiet", null, n.local_time) },
       { name: "In", class: "number", cell: (n) => ago(n.due_at) },
-    ], next, { rowKey: (n) => n.due_at, isSlim: true, empty: empty("No next tick.") }));
+    ], next, { rowKey: (n) => n.due_at, empty: empty("No next tick.") }));
 }
 
 function firesPanel({ fires }) {

@@ -31,7 +31,7 @@ function draw(data, { session, reload }) {
   const columns = [
     { name: "Schedule", class: "main", cell: (s) => h("a", { href: href("schedules", s.name) }, s.name) },
     { name: "State", cell: (s) => mark(s.state, { title: s.error }) },
-    { name: "Runs", class: "fill", cell: (s) => [h("div.clip", { title: s.cron }, capital(cronText(s.cron)),
+    { name: "Runs", class: "fill", cell: (s) => [h("div", { title: s.cron }, capital(cronText(s.cron)),
       !/^every /.test(s.cron) && h("span.quiet", null, ` ${s.zone}`)),
     s.error && h("div.clip.quiet", { title: s.error }, s.error)] },
     { name: "Kind", cell: (s) => h("a.quiet", { href: href("kinds", s.kind) }, s.kind) },

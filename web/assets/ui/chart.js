@@ -3,22 +3,22 @@
 import { h } from "../dom.js";
 import { mark, stateOf, shape } from "../state.js";
 
-const SPARK = { width: 200, height: 36 };
+const SPARK_WIDTH = 200;
 
 // The course of a number; null: not known. The label says it in words.
-export function spark(values, { label, colour = "accent" } = {}) {
+export function spark(values, { label, colour = "accent", height = 36 } = {}) {
   const known = values.filter((v) => v !== null);
   const top = Math.max(...known, 0) || 1;
-  const step = SPARK.width / Math.max(values.length - 1, 1);
-  const y = (v) => SPARK.height - 1 - (v / top) * (SPARK.height - 3);
+  const step = SPARK_WIDTH / Math.max(values.length - 1, 1);
+  const y = (v) => height - 1 - (v / top) * (height - 3);
   const runs = runsOf(values).map((run) => run.map(([i, v]) => `${round(i * step)},${round(y(v))}`));
-  return h("svg.chart", { viewBox: `0 0 ${SPARK.width} ${SPARK.height}`, height: SPARK.height,
+  return h("svg.chart", { viewBox: `0 0 ${SPARK_WIDTH} ${height}`, height,
     preserveAspectRatio: "none", role: "img", "aria-label": label,
     style: { "--c": `var(--${colour})` } },
-  h("path.grid", { d: `M0,${SPARK.height - 0.5}H${SPARK.width}` }),
+  h("path.grid", { d: `M0,${height - 0.5}H${SPARK_WIDTH}` }),
   runs.map((points) => [
-    h("path.area", { d: `M${points[0].split(",")[0]},${SPARK.height}L${points.join("L")}L` +
-      `${points.at(-1).split(",")[0]},${SPARK.height}Z` }),
+    h("path.area", { d: `M${points[0].split(",")[0]},${height}L${points.join("L")}L` +
+      `${points.at(-1).split(",")[0]},${height}Z` }),
     h("path.stroke", { d: `M${points.join("L")}` })]));
 }
 
