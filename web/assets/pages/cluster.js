@@ -11,7 +11,7 @@ import { table } from "../ui/table.js";
 import { confirmAct } from "../ui/dialog.js";
 import { empty } from "../ui/notice.js";
 import { actNow } from "../acts.js";
-import { ago, bytes, count, decimal, duration, plural } from "../format.js";
+import { ago, bytes, count, duration, plural } from "../format.js";
 
 const RUNNING_SHOWN = 200;
 const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
@@ -94,9 +94,18 @@ function schedulersPanel({ schedulers }) {
     { name: "State", cell: (s) => mark(s.state === "leader" ? "leading" : s.state) },
     { name: "Leads", class: "number", cell: (s) => duration(s.leads_s) },
     { name: "Heartbeat", class: "number", cell: (s) => `${duration(s.beat_age_s)} ago` },
-    { name: "Lock nodes", class: "number", cell: (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}` },
-    { name: "Error", class: "fill", cell: (s) => s.last_error && h("div.clip", { title: s.last_error }, s.last_error) },
-  ], schedulers, { rowKey: (s) => `${s.host}/${s.pid}`, empty: empty("No scheduler.", "Nothing is fed.") }));
+    { name: "Lock nodes", class: "number", cell: votes },
+    { name: "Error", class: "fill", cell: (s) => s.last_error &&
+      h("div.clip", { title: s.last_error }, s.last_error) },
+  ], schedulers, { rowKey: (s) => `${s.host}/${s.pid}`,
+    empty: empty("No scheduler.", "Nothing is fed.") }));
+}
+
+const votes = (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}`;
+
+function clockText(ms) {
+  const text = ms === null || ms === undefined ? "–" : `${ms.toFixed(1)} ms`;
+  return ms > 0 ? `+${text}` : text;
 }
 
 // The table of nodes if the server has one, else the list with what the leader counts.
@@ -105,24 +114,23 @@ function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
     return panel("Lock nodes", { isFlush: true }, table("lock nodes", [
       { name: "Node", class: "main", cell: (n) => n.node },
       { name: "State", cell: (n) => mark(n.state) },
-      { name: "Latency", class: "number", cell: (n) => duration(n.latency_ms === null ? null : n.latency_ms / 1000) },
-      { name: "Clock", class: "number", cell: (n) => (n.clock_ahead_ms === null || n.clock_ahead_ms === undefined
-        ? "–" : `${n.clock_ahead_ms > 0 ? "+" : ""}${decimal(Math.abs(n.clock_ahead_ms)) === "0" ? 0
-          : n.clock_ahead_ms.toFixed(1)} ms`) },
+      { name: "Latency", class: "number", cell: (n) =>
+        duration(n.latency_ms === null ? null : n.latency_ms / 1000) },
+      { name: "Clock", class: "number", cell: (n) => clockText(n.clock_ahead_ms) },
     ], nodes, { rowKey: (n) => n.node }));
   }
   const one = schedulers.find((s) => s.state === "leader") ?? schedulers[0];
   const all = one && one.lock_nodes_voting === one.lock_nodes;
   return panel("Lock nodes", {},
     one && h("p", null, mark(all ? "voting" : "warn",
-      { text: `${one.lock_nodes_voting ?? 0} of ${one.lock_nodes ?? "?"} vote` })),
+      { text: `${votes(one)} vote` })),
     h("ul", null, String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) =>
       h("li.mono", { key: node }, node))));
 }
 
 function storePanel({ cluster: c, version }) {
-  return panel("Store", {}, facts([["PostgreSQL", c.postgres?.split(" ")[0]], ["Schema", String(c.schema_version)],
-    ["Open jobs", bytes(c.job_table_bytes)], ["History", bytes(c.history_bytes)],
+  return panel("Store", {}, facts([["PostgreSQL", c.postgres?.split(" ")[0]],
+    ["Schema", String(c.schema_version)], ["Open jobs", bytes(c.job_table_bytes)], ["History", bytes(c.history_bytes)],
     ["Owners", c.owners ? "jobs belong to roles" : "off"], ["claimd-web", version]]));
 }
 

@@ -83,8 +83,9 @@ function eventsPanel({ timeline: events }) {
     timeline(events.map((e) => {
       const [state, title] = EVENTS[e.event] ??
         [e.event, capital(e.event)];
+      const later = `+${duration(e.after_s)} · ${clock(e.at, true)}`;
       return { state, title: e.attempt ? `Attempt ${e.attempt} ${title.toLowerCase()}` : title,
-        note: e.host, time: e.after_s === 0 ? moment(e.at) : `+${duration(e.after_s)} · ${clock(e.at, true)}`,
+        note: e.host, time: e.after_s === 0 ? moment(e.at) : later,
         hint: moment(e.at, true), detail: e.detail };
     })));
 }

@@ -20,7 +20,11 @@ export function openDialog(draw, { label, isWide = false } = {}) {
       dom.remove();
       resolve(answer);
     };
-    dom.onclick = (e) => e.target === dom && dom.close();
+    dom.onclick = (e) => { // beside it
+      if (e.target === dom) {
+        dom.close();
+      }
+    };
     document.body.append(dom);
     redraw();
     dom.showModal();

@@ -12,11 +12,12 @@ export function searchBox({ state, suggest, take, redraw, placeholder }) {
     take(s);
   };
   const onkeydown = (e) => {
-    if (e.key === "Enter" && found[at]) {
+    const now = suggest(e.target.value); // what is drawn may be older than the last key
+    if (e.key === "Enter" && now.length > 0) {
       e.target.value = "";
-      chosen(found[at]);
+      chosen(now[Math.min(state.at ?? 0, now.length - 1)]);
     } else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
-      state.at = (at + (e.key === "ArrowDown" ? 1 : -1) + found.length) % Math.max(found.length, 1);
+      state.at = (at + (e.key === "ArrowDown" ? 1 : -1) + now.length) % Math.max(now.length, 1);
     } else if (e.key === "Escape") {
       state.isOpen = false;
     } else {

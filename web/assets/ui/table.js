@@ -2,14 +2,16 @@
 // A table. Roles are spelled out, because the cards of narrow screens are not display: table.
 import { h } from "../dom.js";
 
-// columns: [{name, key, class, cell(row)}]; rowKey(row). chosen: a Set of keys, with onchoose(key,
-// isOn) and onchooseAll(isOn): rows get a box. isSlim: the columns fit everywhere, so rows never become cards.
+// columns: [{name, label, class, cell(row)}]; rowKey(row). chosen: a Set of keys, with onchoose(key,
+// isOn) and onchooseAll(isOn): rows get a box. isSlim: the columns fit everywhere, so rows never
+// become cards.
 export function table(label, columns, rows, { rowKey, chosen, onchoose, onchooseAll,
   isSlim, empty } = {}) {
   if (rows.length === 0 && empty) {
     return empty;
   }
-  return h("div.table-box", { class: isSlim && "slim" }, h("table.table", { role: "table", "aria-label": label },
+  const box = { class: isSlim && "slim" };
+  return h("div.table-box", box, h("table.table", { role: "table", "aria-label": label },
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
       chosen && h("th.check", { role: "columnheader" }, allBox(rows, rowKey, chosen, onchooseAll)),
       columns.map((c) => h("th", { role: "columnheader", scope: "col", class: c.class, key: c.name },
