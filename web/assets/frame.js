@@ -17,7 +17,8 @@ const REFRESH = { live: "live", "10s": "every 10 s", "60s": "every 60 s", off: "
 const THEMES = { auto: ["auto", "theme of the system"], light: ["sun", "light theme"],
   dark: ["moon", "dark theme"] };
 
-const logo = () => h("svg", { viewBox: "0 0 24 24", width: 24, height: 24, "aria-hidden": "true" },
+export const logo = (size) => h("svg", { viewBox: "0 0 24 24", width: size, height: size,
+  "aria-hidden": "true" },
   h("rect", { width: 24, height: 24, rx: 6, fill: "currentcolor" }),
   h("path", { class: "logo-line", d: "M16.5 8.2A5.5 5.5 0 1 0 16.5 15.8" }),
   h("circle", { class: "logo-dot", cx: 13, cy: 12, r: 2.4 }));
@@ -48,7 +49,7 @@ function tools({ session, live, leave }) {
 export function frame({ at, session, live, leave }, page) {
   return h("div.frame", null,
     h("header.rail", null,
-      h("a.brand", { href: href("overview"), "aria-label": "claimd, overview" }, logo(),
+      h("a.brand", { href: href("overview"), "aria-label": "claimd, overview" }, logo(24),
         h("b.clip", null, session.cluster || "claimd"),
         h("span.small.clip", null, session.cluster ? "claimd" : session.version)),
       h("nav", { "aria-label": "pages" }, h("ul", null, PAGES.map(([name, text]) =>

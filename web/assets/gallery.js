@@ -116,7 +116,7 @@ const dialogs = () => sample("8 Dialog", h("dialog", { open: true, "aria-label":
   h("div.dialog", null, h("h2", null, "Retry jobs"),
     h("div.preview.stack", null, h("strong", null, "1,204 jobs will run again."),
       h("span.quiet", null, "1,180 discarded, 24 retryable, of kinds mail_send and invoice_render.")),
-    h("footer", null, button("Cancel", nothing, { class: "plain" }),
+    h("footer", null, button("Back", nothing, { class: "plain" }),
       button("Retry 1,204 jobs", nothing, { class: "primary" })))));
 
 const theme = (name) => h("section.theme", { class: name, "aria-label": name },

@@ -38,7 +38,7 @@ function jobDialog({ title, verb, fields, save }) {
           min: "0", max: "9" }),
         textField("Delay from now", values.delay, { oninput: set("delay"), placeholder: "90s, 2h" })),
       wrong && h("p.wrong", { role: "alert" }, wrong),
-      h("footer", null, button("Cancel", () => close(), { class: "plain" }),
+      h("footer", null, button("Back", () => close(), { class: "plain" }),
         h("button.button.primary", { type: "submit", disabled: isBusy }, verb)));
   }, { label: title, isWide: true });
 }

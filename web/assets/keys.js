@@ -56,7 +56,7 @@ export function startKeys({ reload }) {
   const acts = { "/": focusSearch, j: () => step(1), k: () => step(-1), x: selectRow, r: reload,
     "?": showHelp };
   document.addEventListener("keydown", (e) => {
-    const isTyping = e.target.closest("input:not([type=checkbox]), textarea, select");
+    const isTyping = e.target.closest?.("input:not([type=checkbox]), textarea, select");
     if (e.key === "Escape" && isTyping) {
       e.target.blur();
     }

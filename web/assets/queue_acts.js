@@ -83,7 +83,7 @@ export function editLimits(limits) {
       FIELDS.map(([name, label, placeholder]) => textField(label, now[name],
         { placeholder, oninput: (e) => { now[name] = e.target.value.trim(); } })),
       wrong && h("p.wrong", { role: "alert" }, wrong),
-      h("footer", null, button("Cancel", () => close(), { class: "plain" }),
+      h("footer", null, button("Back", () => close(), { class: "plain" }),
         h("button.button.primary", { type: "submit" }, "Save")));
   }, { label: `limits of queue ${limits.name}` });
 }

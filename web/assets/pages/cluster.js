@@ -68,13 +68,13 @@ function workersPanel({ workers, byWorker }, { session, state, redraw, reload })
     { name: "Heartbeat", class: "number", cell: (w) => `${duration(w.beat_age_s)} ago` },
     { name: "Queues", class: "fill", cell: (w) => [
       h("div.clip", { title: w.queues }, w.queues?.replaceAll(",", ", ")),
-      w.refused && mark("warn", { text: `refuses ${w.refused}` }),
-      state.open.has(w.worker_id) && runs(byWorker.get(w.worker_id) ?? [])] },
+      w.refused && mark("warn", { text: `refuses ${w.refused}` })] },
     { name: "Since", class: "number", cell: (w) => ago(w.started_at) },
     session.can_act && { name: "", label: "acts", class: "acts", cell: (w) => workerActs(w, reload) },
   ].filter(Boolean);
   return panel("Workers", { isFlush: true, footer: workersFooter(workers) },
     table("workers", columns, workers, { rowKey: (w) => w.worker_id,
+      extra: (w) => state.open.has(w.worker_id) && runs(byWorker.get(w.worker_id) ?? []),
       empty: empty("No worker lives.", "Start claimd-worker.") }));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h, render } from "../dom.js";
+import { logo } from "../frame.js";
 
 // enter(token) rejects with the server's refusal, which is shown.
 export function loginPage(session, enter) {
@@ -14,7 +15,7 @@ export function loginPage(session, enter) {
       form.elements.token.select();
     }
   }
-  return h("main.login", { id: "main" }, h("form.panel", { onsubmit: submit },
+  return h("main.login", { id: "main" }, logo(48), h("form.panel", { onsubmit: submit },
     h("div.dialog", null,
       h("h1", null, session.cluster ? `Log in to ${session.cluster}` : "Log in to claimd"),
       session.login ? h("label.field", null, h("span", null, "Token"),

@@ -28,6 +28,7 @@ export function openDialog(draw, { label, isWide = false } = {}) {
     document.body.append(dom);
     redraw();
     dom.showModal();
+    dom.querySelector("textarea")?.setSelectionRange(0, 0);
   });
 }
 
@@ -45,7 +46,7 @@ export function confirmAct({ title, verb, isDanger = false, preview }) {
     }
     return h("div.dialog", null, h("h2", null, title), previewBox(found),
       h("footer", null,
-        button("Cancel", () => close(false), { class: "plain" }),
+        button("Back", () => close(false), { class: "plain" }),
         button(found?.verb ?? verb, () => close(true), {
           class: isDanger ? "primary danger" : "primary", isDisabled: !found || found.isEmpty })));
   }, { label: title });

@@ -3,9 +3,9 @@
 import { h } from "../dom.js";
 
 // columns: [{name, label, class, cell(row)}]; rowKey(row). chosen: a Set of keys, with onchoose(key,
-// isOn) and onchooseAll(isOn): rows get a box. isSlim: the columns fit everywhere, so rows never
+// isOn) and onchooseAll(isOn): rows get a box. extra(row): what stands below the row, or null. isSlim: the columns fit everywhere, so rows never
 // become cards.
-export function table(label, columns, rows, { rowKey, chosen, onchoose, onchooseAll,
+export function table(label, columns, rows, { rowKey, chosen, onchoose, onchooseAll, extra,
   isSlim, empty } = {}) {
   if (rows.length === 0 && empty) {
     return empty;
@@ -17,7 +17,13 @@ export function table(label, columns, rows, { rowKey, chosen, onchoose, onchoose
       columns.map((c) => h("th", { role: "columnheader", scope: "col", class: c.class, key: c.name },
         c.name || h("span.unseen", null, c.label ?? "actions"))))),
     h("tbody", { role: "rowgroup" },
-      rows.map((row) => tableRow(row, columns, { rowKey, chosen, onchoose })))));
+      rows.map((row) => [tableRow(row, columns, { rowKey, chosen, onchoose }),
+        extraRow(extra?.(row), columns.length + (chosen ? 1 : 0), `${rowKey(row)} extra`)]))));
+}
+
+function extraRow(contents, span, key) {
+  return contents && h("tr.extra", { role: "row", key }, h("td", { role: "cell", colspan: String(span) },
+    contents));
 }
 
 function tableRow(row, columns, { rowKey, chosen, onchoose }) {
