@@ -118,7 +118,7 @@ function reloadSoon() {
 }
 
 function arrive() {
-  if (!view.session || view.needsLogin || location.hash === "#main") {
+  if (!view.session || view.needsLogin) {
     return;
   }
   const at = route();
@@ -207,6 +207,10 @@ whenUnauthorized(() => {
   redraw();
 });
 addEventListener("hashchange", arrive);
+document.querySelector(".skip").addEventListener("click", (e) => {
+  e.preventDefault(); // the hash says where one is
+  document.getElementById("main").focus();
+});
 startKeys({ reload });
 setInterval(() => document.visibilityState === "visible" && live.mode !== "off" && redraw(), AGES_MS);
 start();

@@ -23,13 +23,10 @@ const PATHS = {
   delete: "M3 4.5h10M6.5 4.5v-2h3v2M4.5 4.5l.5 9h6l.5-9",
   edit: "M3 13l.6-2.8L10.8 3l2.2 2.2l-7.2 7.2zM9.5 4.3l2.2 2.2",
   copy: "M5.5 5.5h8v8h-8zM3 10.5h-.5v-8h8V3",
-  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
   down: "M4 6.5l4 4l4-4",
   right: "M6.5 4l4 4l-4 4",
-  left: "M9.5 4l-4 4l4 4",
   keys: "M2 4.5h12v7.5H2zM4.5 7h.01M7 7h.01M9.5 7h.01M12 7h.01M5 9.75h6",
   leave: "M6.5 2.75h-3.5v10.5h3.5M6.5 8h7M11 5.5L13.5 8L11 10.5",
-  filter: "M2.5 4h11M4.5 8h7M6.5 12h3",
 };
 
 export function icon(name, size = 16) {

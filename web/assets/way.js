@@ -31,8 +31,9 @@ function firstState(job, timeline, after) {
   if (after.length > 0 || job.state === "waiting") {
     return "waiting";
   }
-  const due = timeline.find((e) => e.event === "due");
-  const isLater = due ? due.after_s > 1 : job.state === "scheduled";
+  // When it was due is known for the last attempt only.
+  const next = timeline.find((e) => e.event === "due" || e.event === "started");
+  const isLater = next ? next.event === "due" && next.after_s > 1 : job.state === "scheduled";
   return isLater ? "scheduled" : "available";
 }
 

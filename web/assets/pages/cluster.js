@@ -101,6 +101,9 @@ function schedulersPanel({ schedulers }) {
     empty: empty("No scheduler.", "Nothing is fed.") }));
 }
 
+// Of a socket, the folder and the name are enough.
+const shortNode = (node) => node.replace(/^unix:.*\/([^/]+\/[^/]+)$/, "unix:…/$1");
+
 const votes = (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}`;
 
 function clockText(ms) {
@@ -112,7 +115,7 @@ function clockText(ms) {
 function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
   if (nodes) {
     return panel("Lock nodes", { isFlush: true }, table("lock nodes", [
-      { name: "Node", class: "main", cell: (n) => n.node },
+      { name: "Node", class: "main", cell: (n) => h("span", { title: n.node }, shortNode(n.node)) },
       { name: "State", cell: (n) => mark(n.state) },
       { name: "Latency", class: "number", cell: (n) =>
         duration(n.latency_ms === null ? null : n.latency_ms / 1000) },
@@ -125,7 +128,7 @@ function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
     one && h("p", null, mark(all ? "voting" : "warn",
       { text: `${votes(one)} vote` })),
     h("ul", null, String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) =>
-      h("li.mono", { key: node }, node))));
+      h("li.mono", { key: node, title: node }, shortNode(node)))));
 }
 
 function storePanel({ cluster: c, version }) {

@@ -50,7 +50,8 @@ function tools(data, { session, reload }) {
 function situation({ job }) {
   const kind = { discarded: "fail", retryable: "warn", completed: "completed", running: "running" };
   return notice(kind[job.state] ?? job.state, capital(job.situation ?? job.state),
-    { detail: job.error && h("span.mono", null, job.error) });
+    { detail: job.error && [!FINAL.includes(job.state) && "The last attempt failed: ",
+      h("span.mono", null, job.error)] });
 }
 
 function progress({ job }) {
@@ -150,7 +151,11 @@ function factsPanel({ job }) {
     ["Generation", job.generation ? String(job.generation) : null]]));
 }
 
-const tags = (text) => text && text.split(",").map((tag, i) =>
+// {month,"two words"}, as PostgreSQL writes an array, or without the braces.
+const tagsOf = (text) => (text.match(/"(?:\\.|[^"\\])*"|[^{},]+/g) ?? []).map((tag) =>
+  (tag.startsWith('"') ? tag.slice(1, -1).replace(/\\(.)/g, "$1") : tag));
+
+const tags = (text) => text && tagsOf(text).map((tag, i) =>
   [i > 0 && ", ", h("a", { href: href("jobs", null, { tag }) }, tag)]);
 
 function relatives(title, rows) {

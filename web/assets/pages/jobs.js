@@ -25,8 +25,8 @@ function query(params) {
 
 async function load({ params, live, state }, signal) {
   const [list, counters] = await Promise.all([get("jobs", query(params), signal),
-    live.counters ?? get("overview", null, signal)]);
-  live.counters ??= counters;
+    (live.mode !== "off" && live.counters) || get("overview", null, signal)]);
+  live.counters = counters;
   const shown = new Set(list.jobs.map((j) => j.id));
   state.chosen = new Set([...state.chosen ?? []].filter((id) => shown.has(id)));
   return list;

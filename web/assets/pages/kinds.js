@@ -18,6 +18,7 @@ const share = (k) => {
 };
 
 function draw(data, { session, reload }) {
+  const isSet = data.kinds.some((k) => k.set_by_hand);
   const hasShare = data.kinds.some((k) => "failed" in k);
   const columns = [
     { name: "Kind", class: "main", cell: (k) => h("a", { href: href("kinds", k.kind) }, k.kind) },
@@ -30,7 +31,7 @@ function draw(data, { session, reload }) {
     hasShare && { name: "Failed", class: "number", cell: share },
     { name: "Timeout", class: "number", cell: (k) => duration(k.timeout_s) },
     { name: "Attempts", class: "number", cell: (k) => count(k.max_attempts) },
-    { name: "By hand", cell: (k) => k.set_by_hand && h("span.quiet", null, k.set_by_hand) },
+    isSet && { name: "By hand", cell: (k) => k.set_by_hand && h("span.quiet", null, k.set_by_hand) },
     session.can_act && { name: "", label: "acts", class: "acts", cell: (k) =>
       button(k.paused ? "Resume" : "Pause", async () => (await pauseKind(k)) && reload(),
         { class: "slim", icon: k.paused ? "play" : "pause" }) },

@@ -10,7 +10,7 @@ import { figures, panel } from "../ui/panel.js";
 import { segments } from "../ui/field.js";
 import { table } from "../ui/table.js";
 import { empty, notice } from "../ui/notice.js";
-import { clock, count, decimal, duration, moment, percent, plural } from "../format.js";
+import { clock, count, decimal, duration, percent, plural } from "../format.js";
 import { seriesOfHistory } from "../history.js";
 import { verdict } from "../verdict.js";
 
