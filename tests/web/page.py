@@ -95,7 +95,7 @@ class Page:
 
     def settle(self):
         self.until("the contents", lambda: self.js(
-            "return !!document.querySelector('main h1, main .notice') && !document.querySelector('[aria-busy=true]')"))
+            "return document.querySelector('main')?.dataset.shown === location.hash"))
 
     def hash(self):
         return self.js("return location.hash")

@@ -8,24 +8,15 @@ import { applyTheme, onPrefs } from "./prefs.js";
 import { route } from "./route.js";
 import { frame } from "./frame.js";
 import { loginPage } from "./pages/login.js";
+import { toast } from "./ui/notice.js";
 import { failure, skeleton } from "./ui/waiting.js";
-import { overview } from "./pages/overview.js";
-import { jobs } from "./pages/jobs.js";
-import { job } from "./pages/job.js";
-import { queues } from "./pages/queues.js";
-import { queue } from "./pages/queue.js";
-import { schedules } from "./pages/schedules.js";
-import { schedule } from "./pages/schedule.js";
-import { kinds } from "./pages/kinds.js";
-import { kind } from "./pages/kind.js";
-import { cluster } from "./pages/cluster.js";
 
-const LISTS = { overview, jobs, queues, schedules, kinds, cluster };
-const DETAILS = { jobs: job, queues: queue, schedules: schedule, kinds: kind };
+const LISTS = ["overview", "jobs", "queues", "schedules", "kinds", "cluster"];
+const DETAILS = { jobs: "job", queues: "queue", schedules: "schedule", kinds: "kind" };
 const RELOAD_MIN_MS = 1000;
 const AGES_MS = 5000; /* ages are drawn again */
 
-// view.state: what a page remembers while one stays on it.
+// view.state: what a page remembers while one stays on it; shown: the hash of what has been read.
 const view = { session: null, at: null, page: null, data: null, error: null, state: {}, readAt: 0,
   needsLogin: false };
 let loading = null;
@@ -59,9 +50,10 @@ function draw() {
     render(root, view.error ? h("main", null, failure(view.error, start)) : h("main", null, skeleton()));
   } else if (view.needsLogin) {
     render(root, loginPage(view.session, enter));
-  } else {
+  } else if (view.page) {
     render(root, frame({ at: view.at, session: view.session, live, leave },
-      h("main", { id: "main", tabindex: "-1", key: `${view.at.page}/${view.at.id}` }, contents())));
+      h("main", { id: "main", tabindex: "-1", key: `${view.at.page}/${view.at.id}`,
+        "data-shown": view.shown }, contents())));
   }
 }
 
@@ -81,6 +73,7 @@ async function load() {
   const mine = new AbortController();
   loading = mine;
   const began = performance.now();
+  const hash = location.hash;
   try {
     const data = await view.page.load(context, mine.signal);
     if (loading === mine) {
@@ -94,6 +87,7 @@ async function load() {
   }
   if (loading === mine) {
     loading = null;
+    view.shown = hash;
     view.readAt = performance.now();
     view.took = view.readAt - began;
     redraw();
@@ -117,12 +111,32 @@ function reloadSoon() {
   }, Math.max(0, view.readAt + rest - performance.now()));
 }
 
-function arrive() {
+// A page is fetched when one goes there first.
+async function pageAt({ page, id }) {
+  const name = id === null ? LISTS.find((n) => n === page) : DETAILS[page];
+  const known = name ?? "overview";
+  return (await import(`./pages/${known}.js`))[known];
+}
+
+async function arrive() {
   if (!view.session || view.needsLogin) {
     return;
   }
   const at = route();
-  const page = (at.id === null ? LISTS : DETAILS)[at.page] ?? overview;
+  const hash = location.hash;
+  let page;
+  try {
+    page = await pageAt(at);
+  } catch {
+    toast("fail", "The server does not answer.", "This page could not be fetched.");
+    return;
+  }
+  if (hash === location.hash) {
+    show(at, page);
+  }
+}
+
+function show(at, page) {
   const isSame = page === view.page && at.id === view.at?.id;
   view.at = at;
   view.page = page;
