@@ -11,17 +11,19 @@ import { table } from "../ui/table.js";
 import { confirmAct } from "../ui/dialog.js";
 import { empty } from "../ui/notice.js";
 import { actNow } from "../acts.js";
-import { ago, bytes, count, duration, plural } from "../format.js";
+import { ago, bytes, count, duration, moment, plural } from "../format.js";
 
 const RUNNING_SHOWN = 200;
+const ACTS_SHOWN = 20;
 const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
 
 async function load({ session }, signal) {
-  const [cluster, { workers }, running] = await Promise.all([get("cluster", null, signal),
-    get("workers", null, signal), get("jobs", RUNNING, signal)]);
+  const [cluster, { workers }, running, audit] = await Promise.all([get("cluster", null, signal),
+    get("workers", null, signal), get("jobs", RUNNING, signal),
+    session.role === "operator" ? get("audit", null, signal) : null]);
   const byWorker = new Map();
   running.jobs.forEach((j) => byWorker.set(j.worker_id, [...byWorker.get(j.worker_id) ?? [], j]));
-  return { ...cluster, workers, byWorker, version: session.version };
+  return { ...cluster, workers, byWorker, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
 }
 
 const ASKS = {
@@ -137,6 +139,17 @@ function storePanel({ cluster: c, version }) {
     ["Owners", c.owners ? "jobs belong to roles" : "off"], ["claimd-web", version]]));
 }
 
+function auditPanel({ audit }) {
+  return audit && panel("Newest acts", { isFlush: true }, table("newest acts", [
+    { name: "When", class: "main", cell: (a) => h("span", { title: moment(a.at) }, ago(a.at)) },
+    { name: "Who", cell: (a) => [a.who ?? "–", " ", h("span.quiet", null, a.address)] },
+    { name: "Act", class: "fill", cell: (a) => h("div.clip.mono", { title: a.body },
+      `${a.method} ${a.path.replace(/^.*\/api\/v1\//, "")}`) },
+    { name: "Answer", cell: (a) => mark(a.status === null ? "stale" : a.status < 300 ? "ok" : "fail",
+      { text: a.status === null ? "not known" : String(a.status) }) },
+  ], audit, { rowKey: (a) => a.id, empty: empty("Nobody has acted yet.") }));
+}
+
 function draw(data, context) {
   const live = data.workers.filter((w) => ["live", "quiet"].includes(w.state));
   return [
@@ -145,7 +158,8 @@ function draw(data, context) {
       `${plural(live.reduce((n, w) => n + w.slots, 0), "slot")} taken`)),
     workersPanel(data, context),
     h("div.columns", null, h("div.span12", null, schedulersPanel(data)),
-      h("div.span8", null, nodesPanel(data)), h("div.span4", null, storePanel(data)))];
+      h("div.span8", null, nodesPanel(data)), h("div.span4", null, storePanel(data))),
+    auditPanel(data)];
 }
 
 export const cluster = { title: () => "Cluster", topics: ["workers", "schedulers"], load, draw };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: one search box, states with counts, filters in the URL, and acts on rows or on all that match.
 import { h } from "../dom.js";
-import { get } from "../api.js";
+import { get, getIfAny } from "../api.js";
 import { go, href, replace } from "../route.js";
 import { JOB_STATES } from "../state.js";
 import { button, iconButton, pills } from "../ui/field.js";
@@ -12,7 +12,7 @@ import { empty, notice } from "../ui/notice.js";
 import { jobColumns } from "../ui/job_list.js";
 import { FILTERS, filtersOf, meanings, valuesOf, withFilter, withoutFilter } from "../find.js";
 import { JOB_ACTS, actOnFilter, actOnJobs } from "../acts.js";
-import { plural } from "../format.js";
+import { count, plural } from "../format.js";
 
 const PAGE = 50;
 const COLUMNS = "id,kind,queue,state,attempt,created_at,ready_at,attempted_at,finalized_at,error";
@@ -24,12 +24,14 @@ function query(params) {
 }
 
 async function load({ params, live, state }, signal) {
-  const [list, counters] = await Promise.all([get("jobs", query(params), signal),
-    (live.mode !== "off" && live.counters) || get("overview", null, signal)]);
+  const batch = params.get("batch");
+  const [list, counters, found] = await Promise.all([get("jobs", query(params), signal),
+    (live.mode !== "off" && live.counters) || get("overview", null, signal),
+    batch && getIfAny(`batches/${encodeURIComponent(batch)}`, null, signal)]);
   live.counters = counters;
   const shown = new Set(list.jobs.map((j) => j.id));
   state.chosen = new Set([...state.chosen ?? []].filter((id) => shown.has(id)));
-  return list;
+  return { ...list, batch: found?.batch };
 }
 
 const toFilters = (params) => go(href("jobs", null, params));
@@ -101,6 +103,14 @@ function bar(data, context) {
     })));
 }
 
+function batchNotice(b) {
+  const kind = b.failed > 0 ? "warn" : b.open > 0 ? "running" : "ok";
+  return notice(kind, `Batch ${b.id}${b.name ? ` ${b.name}` : ""}: ${b.state}`, {
+    detail: `${plural(b.jobs, "job")}: ${count(b.open)} open, ${count(b.succeeded)} succeeded, ` +
+      `${count(b.failed)} failed, ${count(b.cancelled)} cancelled.`,
+    tools: b.follow_up_job && h("a.button.slim", { href: href("jobs", b.follow_up_job) }, "Follow-up") });
+}
+
 function list(data, { session, state, params, redraw }) {
   const choose = (change) => {
     state.isAll = false;
@@ -148,6 +158,7 @@ function draw(data, context) {
   state.chosen ??= new Set();
   return [
     drawHead(context),
+    data.batch && batchNotice(data.batch),
     params.has("args") && h("p.quiet.small", null, "Args are searched in the newest 10,000 jobs."),
     panel(null, { isFlush: true }, list(data, context)),
     pager(data, params), bar(data, context)];
