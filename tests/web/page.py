@@ -18,6 +18,14 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
          "--no-first-run", "--disable-background-networking", "--lang=en")
 
 
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+DRIVER = os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")
+
+
+def is_there():
+    return os.path.exists(CHROMIUM) and os.path.exists(DRIVER)
+
+
 class Api:
     """The API with a token."""
 
@@ -56,10 +64,9 @@ class Page:
         options = Options()
         for flag in FLAGS:
             options.add_argument(flag)
-        options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+        options.binary_location = CHROMIUM
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")),
-                                       options=options)
+        self.driver = webdriver.Chrome(service=Service(DRIVER), options=options)
         self.resize(1280, 900)
 
     def close(self):
@@ -69,7 +76,8 @@ class Page:
         return self.driver.execute_cdp_cmd(command, args)
 
     def resize(self, width, height=900):
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                 mobile=width < 500)
 
     def scheme(self, name):
         self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name},
@@ -112,8 +120,9 @@ class Page:
 
     def button(self, text, within="body"):
         """The button whose text or label is this one."""
-        return self.js("""return [...document.querySelectorAll(arguments[1] + ' button, ' + arguments[1] + ' a.button')]
-            .find(b => (b.getAttribute('aria-label') ?? b.innerText).trim() === arguments[0])""", text, within)
+        return self.js("""
+            return [...document.querySelectorAll(`${arguments[1]} button, ${arguments[1]} a.button`)]
+                .find(b => (b.getAttribute('aria-label') ?? b.innerText).trim() === arguments[0])""", text, within)
 
     def click(self, text, within="body"):
         """Clicks such a button as soon as it is there and may be pressed."""
@@ -125,11 +134,11 @@ class Page:
         return self.js("return [...document.querySelectorAll('main tr[data-row]')].map(r => r.dataset.row)")
 
     def state_of_row(self, key):
-        return self.js("""return document.querySelector(`main tr[data-row="${arguments[0]}"] .mark`)?.innerText.trim()""",
-                       str(key))
+        return self.js("""
+            return document.querySelector(`main tr[data-row="${arguments[0]}"] .mark`)?.innerText.trim()""", str(key))
 
     def press(self, *keys):
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
 
-__all__ = ["Api", "Keys", "Page", "WAIT_S"]
+__all__ = ["Api", "Keys", "Page", "is_there"]

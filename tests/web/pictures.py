@@ -6,22 +6,18 @@ takes a picture of each page in both themes.
 pictures.py BIN [DIR]     BIN: the folder of claimctl and claimd-web; DIR: where to put them, else docs/images"""
 
 import base64
-import json
 import math
 import os
 import random
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 
-from page import Api, Page, WAIT_S
+from cluster import OPERATOR, Cluster
+from page import Api, Page
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-OPERATOR = "picture-operator-token-01"
-LISTEN = "127.0.0.1:8429"
 QUEUES = ["default", "mail", "billing", "media", "reports"]
 WARM_S = 70      # until the numbers of the last minute are those of a whole minute
 WORK_S = 150     # until the courses on Overview have a shape
@@ -33,65 +29,14 @@ SCHEDULES = [("nightly_report", "report_build", "30 2 * * *", ["--zone", "Europe
              ("digest", "mail_send", "0 8-18/2 * * mon-fri", ["--zone", "America/New_York", "--queue", "mail"])]
 
 
-class Cluster:
-    """`claimctl dev` and claimd-web, in a folder that is removed."""
-
-    def __init__(self, bin_dir, folder):
-        self.bin = os.path.abspath(bin_dir)
-        self.dir = folder
-        self.programs = []
-        self.write("handlers/shop.json", {"command": ["/usr/bin/python3", os.path.join(HERE, "shop.py")], "kinds": KINDS,
-                                          "env": {"PYTHONPATH": os.path.join(ROOT, "sdk/python")}})
-        os.chmod(os.path.join(folder, "handlers"), 0o755)
-        self.start(["claimctl", "dev", "--dir", self.path("dev"), "--workers", "3", "--masters", "3", "--handlers",
-                    self.path("handlers")], "Ctrl-C stops everything", CLAIMD_WORKER_QUEUES=",".join(QUEUES),
-                   CLAIMD_WORKER_SLOTS="8")
-        with open(self.path("dev/claimd.json"), encoding="utf-8") as file:
-            config = json.load(file)
-        with open(os.open(self.path("tokens"), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-            file.write(f"operator anna {OPERATOR}\n")
-        config["web"] = {"listen": LISTEN, "mode": "operate", "tokens_file": self.path("tokens"),
-                         "cluster_name": "production", "cluster_colour": "#b4236a",
-                         "assets_dir": os.path.join(ROOT, "web/assets")}
-        self.write("web.json", config)
-        self.start(["claimd-web", "--config", self.path("web.json")], "event=ready")
-
-    def path(self, name):
-        return os.path.join(self.dir, name)
-
-    def write(self, name, value):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            json.dump(value, file)
-
-    def start(self, command, ready, **env):
-        """Starts a program, and waits for the line that says that it is ready."""
-        program = subprocess.Popen([os.path.join(self.bin, command[0]), *command[1:]], cwd=self.dir, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-                                   env=dict(os.environ, **env))
-        self.programs.append(program)
-        for line in program.stdout:
-            if ready in line:
-                threading.Thread(target=program.stdout.read, daemon=True).start()
-                return
-        sys.exit(f"{command[0]} ended before it was ready")
-
-    def ctl(self, *words):
-        env = dict(os.environ, CLAIMD_CONFIG=self.path("dev/claimd.json"))
-        subprocess.run([os.path.join(self.bin, "claimctl"), *words], env=env, check=True, stdout=subprocess.DEVNULL)
-
-    def stop(self):
-        for program in reversed(self.programs):
-            program.send_signal(signal.SIGINT)
-            program.wait(WAIT_S)
-
-
 def jobs_of_a_second(second):
     """What the shop has to do in this second: more or less of it, as in a day."""
     n = 14 + round(9 * math.sin(second / 22)) + random.randrange(4)
     made = [{"kind": "mail_send", "queue": "mail", "args": {"to": f"customer{i}@example.org"}} for i in range(n)]
-    made += [{"kind": "invoice_render", "queue": "billing", "args": {"order": 47110 + second * 4 + i}} for i in range(4)]
-    made += [{"kind": "thumbnail", "queue": "media", "args": {"path": f"uploads/{second * 6 + i}.mov"}} for i in range(5)]
+    made += [{"kind": "invoice_render", "queue": "billing", "args": {"order": 47110 + second * 4 + i}}
+             for i in range(4)]
+    made += [{"kind": "thumbnail", "queue": "media", "args": {"path": f"uploads/{second * 6 + i}.mov"}}
+             for i in range(5)]
     made += [{"kind": "webhook_post", "args": {"url": f"https://hooks.example.com/{i}"}} for i in range(3)]
     return made
 
@@ -130,31 +75,39 @@ def places(api):
             ("cluster", "#/cluster", 800)]
 
 
+def shop():
+    """The cluster of the pictures."""
+    handlers = {"command": ["/usr/bin/python3", os.path.join(HERE, "shop.py")], "kinds": KINDS,
+                "env": {"PYTHONPATH": os.path.join(ROOT, "sdk/python")}}
+    return Cluster(sys.argv[1], workers=3, handlers=handlers,
+                   env={"CLAIMD_WORKER_QUEUES": ",".join(QUEUES), "CLAIMD_WORKER_SLOTS": "8"},
+                   web={"cluster_name": "production", "cluster_colour": "#b4236a",
+                        "assets_dir": os.path.join(ROOT, "web/assets")})
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     directory = sys.argv[2] if len(sys.argv) == 3 else os.path.join(ROOT, "docs/images")
-    with tempfile.TemporaryDirectory(prefix="claimd-pictures-") as folder:
-        os.chmod(folder, 0o755)
-        cluster = Cluster(sys.argv[1], folder)
-        stopped = threading.Event()
-        try:
-            api = Api("http://" + LISTEN, OPERATOR)
-            seed(cluster, api)
-            threading.Thread(target=feed, args=(api, stopped), daemon=True).start()
-            stopped.wait(WARM_S)
-            page = Page("http://" + LISTEN)
-            page.log_in(OPERATOR)
-            stopped.wait(WORK_S)
-            for name, place, height in places(api):
-                page.go(place)
-                for scheme in ("light", "dark"):
-                    page.scheme(scheme)
-                    picture(page, directory, f"web-{name}-{scheme}", height)
-            page.close()
-        finally:
-            stopped.set()
-            cluster.stop()
+    cluster = shop()
+    stopped = threading.Event()
+    try:
+        api = Api(cluster.url, OPERATOR)
+        seed(cluster, api)
+        threading.Thread(target=feed, args=(api, stopped), daemon=True).start()
+        stopped.wait(WARM_S)
+        page = Page(cluster.url)
+        page.log_in(OPERATOR)
+        stopped.wait(WORK_S)
+        for name, place, height in places(api):
+            page.go(place)
+            for scheme in ("light", "dark"):
+                page.scheme(scheme)
+                picture(page, directory, f"web-{name}-{scheme}", height)
+        page.close()
+    finally:
+        stopped.set()
+        cluster.stop()
 
 
 if __name__ == "__main__":

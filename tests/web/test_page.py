@@ -2,24 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in a browser, against a running claimd-web in mode "operate" with the handlers of `claimctl dev`.
 
-test_page.py URL OPERATOR_TOKEN READER_TOKEN [unittest's options]
+test_page.py URL OPERATOR_TOKEN READER_TOKEN [unittest's options]     against that one
+test_page.py BIN [unittest's options]                                 against a cluster of its own, with the programs in
+                                                                      the folder BIN
 
 Every job of the tests has a tag of its own, so other jobs may be there. Exit code 77: no selenium or chromium."""
 
 import os
+import re
+import signal
 import sys
 import unittest
 import uuid
 
 try:
-    from page import Api, Keys, Page
+    from cluster import OPERATOR, READER, Cluster
+    from page import Api, Keys, Page, is_there
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
 PLACES = ("#/", "#/jobs", "#/queues", "#/schedules", "#/kinds", "#/cluster")
 WIDTHS = (360, 768, 1280, 1920)
-ACTS = {"Retry", "Cancel", "Delete", "Edit", "Enqueue a copy", "Pause", "Resume", "Drain", "Quiet", "Change", "Run now"}
+ACTS = {"Retry", "Cancel", "Delete", "Edit", "Enqueue a copy", "Pause", "Resume", "Drain", "Quiet", "Change",
+        "Run now"}
 EVIL = "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>"
 
 # What has the focus, and whether that can be seen: an outline, or a thick box in a diagram.
@@ -249,20 +255,22 @@ class Watching(PageTest):
         self.page.until("the stream", lambda: self.page.find(".live.live, .live.polling"))
         for text in ("every 10 s", "every 60 s", "paused", "live"):
             self.page.js("document.querySelector('button.live').click()")
-            self.page.until(text, lambda: f"refresh: {text}" in self.page.find("button.live").get_attribute("aria-label"))
+            self.page.until(text, lambda: f"refresh: {text}" in self.page.find("button.live").accessible_name)
 
 
 class Reading(PageTest):
     def test_a_reader_sees_no_buttons_and_is_refused(self):
         job = self.enqueue(args={"secret": 1}, delay="1h")
         self.page.log_in(READER)
-        for place in (f"#/jobs/{job}", f"#/jobs?tag={self.tag}", "#/queues", "#/queues/default", "#/kinds", "#/cluster"):
+        for place in (*PLACES, f"#/jobs/{job}", f"#/jobs?tag={self.tag}", "#/queues/default"):
             self.page.go(place)
-            buttons = self.page.js("return [...document.querySelectorAll('main button')].map(b => b.innerText.trim())")
+            buttons = [button.text.strip() for button in self.page.all("main button")]
             self.assertEqual(ACTS.intersection(buttons), set(), place)
             self.assertEqual(self.page.all("main input[type=checkbox]"), [], place)
-        for method, path in (("POST", f"jobs/{job}/cancel"), ("DELETE", f"jobs/{job}"), ("POST", "queues/default/pause")):
-            self.assertEqual(Api(URL, READER).ask(method, path)[0], 403, path)
+        reader = Api(URL, READER)
+        for method, path in (("POST", f"jobs/{job}/cancel"), ("DELETE", f"jobs/{job}"),
+                             ("POST", "queues/default/pause")):
+            self.assertEqual(reader.ask(method, path)[0], 403, path)
 
     def test_a_wrong_token_is_refused_and_a_right_one_lets_in(self):
         self.page.driver.delete_all_cookies()
@@ -281,7 +289,8 @@ class Accessible(PageTest):
     def places(self):
         job = self.enqueue(kind="sleep", args={"bad": 1})
         self.page.until("the end", lambda: self.api.job(job)["state"] not in ("available", "running"))
-        return (*PLACES, f"#/jobs/{job}", "#/queues/default", "#/kinds/sleep", "#/jobs?state=running,discarded&kind=sleep")
+        return (*PLACES, f"#/jobs/{job}", "#/queues/default", "#/kinds/sleep",
+                "#/jobs?state=running,discarded&kind=sleep")
 
     def test_everything_is_readable_and_named_in_both_themes(self):
         places = self.places()
@@ -356,8 +365,39 @@ class Accessible(PageTest):
         self.assertEqual(severe, [])
 
 
+class Dying(PageTest):
+    def test_a_killed_worker_is_shown_and_its_job_runs_again(self):
+        if CLUSTER is None:
+            self.skipTest("the workers are not of this host")
+        job = self.enqueue(kind="sleep", args={"ms": 2000})
+        self.page.go(f"#/jobs/{job}")
+        pid = self.page.until("its worker", lambda: self.api.job(job)["pid"])
+        os.kill(pid, signal.SIGKILL)
+        self.page.go("#/cluster")
+        self.page.until("the dead worker", lambda: re.search(rf"{pid}\s+(stale|dead|rescued)", self.page.text()))
+        self.page.until("its end", lambda: self.api.job(job)["state"] == "completed")
+        self.assertEqual(self.api.job(job)["attempt"], 2)
+
+
+def main(words):
+    global URL, OPERATOR, READER, CLUSTER
+    CLUSTER = None
+    if not is_there():
+        print("skipped: no chromium or chromedriver")
+        return 77
+    if words and words[0].startswith("http"):
+        URL, OPERATOR, READER, *words = words
+    else:
+        CLUSTER = Cluster(words.pop(0))
+        URL = CLUSTER.url
+    try:
+        return not unittest.main(argv=["test_page.py", *words], exit=False).result.wasSuccessful()
+    finally:
+        if CLUSTER:
+            CLUSTER.stop()
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    URL, OPERATOR, READER = sys.argv[1:4]
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    sys.exit(main(sys.argv[1:]))
