@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs: one search box, states with counts, filters in the URL, and acts on rows or on all that match.
+import { h } from "../dom.js";
+import { get, getIfAny } from "../api.js";
+import { go, href, replace } from "../route.js";
+import { JOB_STATES } from "../state.js";
+import { button, iconButton, pills } from "../ui/field.js";
+import { searchBox } from "../ui/search.js";
+import { table } from "../ui/table.js";
+import { panel } from "../ui/panel.js";
+import { empty, notice } from "../ui/notice.js";
+import { jobColumns } from "../ui/job_list.js";
+import { FILTERS, filtersOf, meanings, valuesOf, withFilter, withoutFilter } from "../find.js";
+import { JOB_ACTS, actOnFilter, actOnJobs } from "../acts.js";
+import { count, plural } from "../format.js";
+
+const PAGE = 50;
+const COLUMNS = "id,kind,queue,state,attempt,created_at,ready_at,attempted_at,finalized_at,error";
+
+function query(params) {
+  const filters = Object.fromEntries(filtersOf(params));
+  const after = params.get("after");
+  return { ...filters, ...(after && { after }), limit: params.get("limit") ?? PAGE, columns: COLUMNS };
+}
+
+async function load({ params, live, state }, signal) {
+  const batch = params.get("batch");
+  const [list, counters, found] = await Promise.all([get("jobs", query(params), signal),
+    (live.mode !== "off" && live.counters) || get("overview", null, signal),
+    batch && getIfAny(`batches/${encodeURIComponent(batch)}`, null, signal)]);
+  live.counters = counters;
+  const shown = new Set(list.jobs.map((j) => j.id));
+  state.chosen = new Set([...state.chosen ?? []].filter((id) => shown.has(id)));
+  return { ...list, batch: found?.batch };
+}
+
+const toFilters = (params) => go(href("jobs", null, params));
+
+function statePills(params, counters) {
+  const on = valuesOf(params, "state");
+  const total = (name) => {
+    const rows = counters?.queues.filter((q) => q[name] !== undefined) ?? [];
+    return rows.length === 0 ? undefined : rows.reduce((n, q) => n + (q[name] ?? 0), 0);
+  };
+  return pills("states", Object.keys(JOB_STATES).map((name) => ({ name, isOn: on.includes(name),
+    total: total(name), isEstimate: counters?.queues.some((q) => q.estimated && q[name] > 0) })),
+  (name) => toFilters(on.includes(name) ? withoutFilter(params, "state", name)
+    : withFilter(params, "state", name)));
+}
+
+function chips(params) {
+  const list = filtersOf(params).filter(([name]) => name !== "state");
+  return list.length > 0 && h("div.pills", { "aria-label": "filters", role: "group" },
+    list.map(([name, value]) => h("button.pill.filter", { key: name, type: "button",
+      "aria-label": `remove the filter ${FILTERS[name]}: ${value}`,
+      onclick: () => toFilters(withoutFilter(params, name)) },
+    h("span.quiet", null, FILTERS[name]), h("span.clip", null, value), h("span", null, "×"))),
+    button("Clear", () => toFilters({}), { class: "plain slim" }));
+}
+
+function finder({ params, live, state, redraw }) {
+  const names = (name) => [...new Set((live.counters?.queues ?? []).flatMap((q) =>
+    (q[name] ?? "").split(",")))].filter(Boolean);
+  state.search ??= {};
+  return searchBox({ state: state.search, redraw, placeholder: "Find by id, kind, queue, error, tag…",
+    suggest: (text) => meanings(text, { kinds: names("kinds"), queues: names("queue") }),
+    take: (s) => (s.job ? go(href("jobs", s.job)) : toFilters(withFilter(params, s.name, s.value))) });
+}
+
+function acts(run) {
+  return Object.entries(JOB_ACTS).map(([name, a]) =>
+    button(a.text, () => run(name), { icon: a.icon, class: a.isDanger ? "danger" : "" }));
+}
+
+function bar(data, context) {
+  const { state, session, params, reload, redraw } = context;
+  if (!session.can_act || state.chosen.size === 0) {
+    return null;
+  }
+  const isWhole = state.chosen.size === data.jobs.length;
+  const hasFilter = filtersOf(params).length > 0;
+  const jobs = data.jobs.filter((j) => state.chosen.has(j.id));
+  const after = (isDone) => {
+    if (isDone) {
+      state.chosen = new Set();
+      state.isAll = false;
+      reload();
+    }
+  };
+  const run = async (name) => after(await (state.isAll
+    ? actOnFilter(name, Object.fromEntries(filtersOf(params))) : actOnJobs(name, jobs)));
+  return h("div.bar", { role: "region", "aria-label": "acts on selected jobs" },
+    h("strong", null, state.isAll ? "All that match" : `${plural(jobs.length, "job")} selected`),
+    isWhole && !state.isAll && hasFilter && data.page.next_after !== null &&
+      button("Select all that match", () => {
+        state.isAll = true;
+        redraw();
+      }, { class: "plain slim" }),
+    h("div.row.push", null, acts(run), iconButton("close", "select none", () => {
+      state.chosen = new Set();
+      state.isAll = false;
+      redraw();
+    })));
+}
+
+function batchNotice(b) {
+  const kind = b.failed > 0 ? "warn" : b.open > 0 ? "running" : "ok";
+  return notice(kind, `Batch ${b.id}${b.name ? ` ${b.name}` : ""}: ${b.state}`, {
+    detail: `${plural(b.jobs, "job")}: ${count(b.open)} open, ${count(b.succeeded)} succeeded, ` +
+      `${count(b.failed)} failed, ${count(b.cancelled)} cancelled.`,
+    tools: b.follow_up_job && h("a.button.slim", { href: href("jobs", b.follow_up_job) }, "Follow-up") });
+}
+
+function list(data, { session, state, params, redraw }) {
+  const choose = (change) => {
+    state.isAll = false;
+    change();
+    redraw();
+  };
+  return table("jobs", Object.values(jobColumns), data.jobs, {
+    rowKey: (j) => j.id,
+    chosen: session.can_act ? state.chosen : undefined,
+    onchoose: (id, isOn) => choose(() => (isOn ? state.chosen.add(id) : state.chosen.delete(id))),
+    onchooseAll: (isOn) => choose(() => {
+      state.chosen = new Set(isOn ? data.jobs.map((j) => j.id) : []);
+    }),
+    empty: empty("No job matches.", filtersOf(params).length > 0
+      ? "Take a filter away, or look further back." : "Enqueue a first job.",
+    filtersOf(params).length > 0 && button("Clear filters", () => toFilters({}))),
+  });
+}
+
+function pager(data, params) {
+  const next = data.page.next_after;
+  const isCut = next !== null && data.jobs.length < Number(params.get("limit") ?? PAGE);
+  const to = (after) => href("jobs", null, { ...Object.fromEntries(params), after });
+  return [
+    isCut && notice("warn", "The search was stopped after 2 s.",
+      { tools: h("a.button.slim", { href: to(next) }, "Search on") }),
+    h("nav.row", { "aria-label": "pages of jobs" },
+      params.has("after") && h("a.button", { href: href("jobs", null, withoutFilter(params, "after")) },
+        "Newest"),
+      next !== null && h("a.button.push", { href: to(next), rel: "next" }, "Older"))];
+}
+
+// What is also there when the list cannot be read, such as for a filter that is refused.
+function drawHead(context) {
+  return [h("div.page-head", null, h("h1", null, "Jobs"), finder(context)),
+    statePills(context.params, context.live.counters), chips(context.params)];
+}
+
+function draw(data, context) {
+  const { params, state } = context;
+  if (params.has("find")) { // by the key / from another page
+    replace(href("jobs", null, withoutFilter(params, "find")));
+    setTimeout(() => document.querySelector("main input[type=search]")?.focus());
+  }
+  state.chosen ??= new Set();
+  return [
+    drawHead(context),
+    data.batch && batchNotice(data.batch),
+    params.has("args") && h("p.quiet.small", null, "Args are searched in the newest 10,000 jobs."),
+    panel(null, { isFlush: true }, list(data, context)),
+    pager(data, params), bar(data, context)];
+}
+
+export const jobs = { title: () => "Jobs", topics: ["jobs"], load, draw, drawHead };

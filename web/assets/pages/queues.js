@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues: how deep, how fast, how late; pause and resume.
+import { h } from "../dom.js";
+import { get } from "../api.js";
+import { href } from "../route.js";
+import { mark } from "../state.js";
+import { button } from "../ui/field.js";
+import { panel } from "../ui/panel.js";
+import { table } from "../ui/table.js";
+import { meter, spark } from "../ui/chart.js";
+import { empty } from "../ui/notice.js";
+import { pauseQueue } from "../queue_acts.js";
+import { count, decimal, duration } from "../format.js";
+
+const LATE_S = 60;
+
+async function load({ live }, signal) {
+  const [counters, { keys }] = await Promise.all([get("overview", null, signal),
+    get("keys", null, signal)]);
+  live.counters = counters;
+  return { keys };
+}
+
+const link = (q, state) => h("a.plain", { href: href("jobs", null, { queue: q.queue, state }) },
+  count(q[state], q.estimated));
+
+function columns({ session, live, reload }) {
+  const rates = (name) => live.history.slice(-60).map(({ counters }) =>
+    counters.queues.find((q) => q.queue === name)?.per_s ?? null);
+  const hasWaiting = live.counters.queues.some((q) => q.waiting > 0);
+  return [
+    { name: "Queue", class: "main short", cell: (q) => h("a", { href: href("queues", q.queue),
+      title: q.queue }, q.queue) },
+    { name: "State", cell: (q) => mark(q.paused ? "paused" : q.workers > 0 ? "active" : "unserved") },
+    { name: "Due", class: "number", cell: (q) => link(q, "available") },
+    { name: "Running", class: "number", cell: (q) => link(q, "running") },
+    { name: "Scheduled", class: "number", cell: (q) => link(q, "scheduled") },
+    { name: "Retryable", class: "number", cell: (q) => link(q, "retryable") },
+    hasWaiting && { name: "Waiting", class: "number", cell: (q) => link(q, "waiting") },
+    { name: "Oldest due", class: "number", cell: (q) => ((q.oldest_due_s ?? 0) > LATE_S && !q.paused
+      ? mark("warn", { text: duration(q.oldest_due_s) }) : duration(q.oldest_due_s)) },
+    { name: "Ended", class: "number", cell: (q) => `${decimal(q.per_s)} /s` },
+    { name: "Rate", class: "rate", cell: (q) => spark(rates(q.queue), { label: "jobs ended per second" }) },
+    { name: "Workers", class: "number", cell: (q) => count(q.workers) },
+    session.can_act && { name: "", label: "acts", class: "acts", cell: (q) =>
+      button(q.paused ? "Resume" : "Pause", async () => (await pauseQueue(q)) && reload(),
+        { class: "slim", icon: q.paused ? "play" : "pause" }) },
+  ].filter(Boolean);
+}
+
+function keysPanel({ keys }) {
+  return keys.length > 0 && panel("Keys with a limit, or held", { isFlush: true }, table("keys", [
+    { name: "Key", class: "main fill", cell: (k) => h("div.clip", { title: k.key }, k.key) },
+    { name: "Limited by", cell: (k) => k.pattern && h("span.quiet", null, `pattern ${k.pattern}`) },
+    { name: "Running", cell: (k) => (k.max_running ? meter(k.running / k.max_running,
+      `${count(k.running)} of ${count(k.max_running)}`) : count(k.running)) },
+    { name: "Starts", class: "number", cell: (k) => (k.starts_per_s ? `${decimal(k.starts_per_s)} /s` : "–") },
+    { name: "May start now", class: "number", cell: (k) => count(k.may_start_now) },
+  ], keys, { rowKey: (k) => k.key }));
+}
+
+function draw(data, context) {
+  const queues = [...context.live.counters.queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
+  return [h("div.page-head", null, h("h1", null, "Queues")),
+    panel(null, { isFlush: true, footer: "~ is an estimate. Ended: in the last minute." },
+      table("queues", columns(context), queues, { rowKey: (q) => q.queue,
+        empty: empty("No queue yet.", "A queue is there as soon as a job is in it.") })),
+    keysPanel(data)];
+}
+
+export const queues = { title: () => "Queues", topics: ["queues", "jobs"], load, draw };

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+import { act } from "./api.js";
+import { actNow, tellFailure } from "./acts.js";
+import { confirmAct } from "./ui/dialog.js";
+import { toast } from "./ui/notice.js";
+import { cronText } from "./cron.js";
+
+const path = (name, verb) => `schedules/${encodeURIComponent(name)}/${verb}`;
+
+export async function pauseSchedule(s) {
+  if (s.state === "paused") {
+    return actNow("POST", path(s.name, "resume"), {}, `Schedule ${s.name} goes on.`);
+  }
+  const isWanted = await confirmAct({ title: `Pause schedule ${s.name}`, verb: "Pause",
+    preview: async () => ({ text: "Its ticks create no job until it is resumed.",
+      detail: `It runs ${cronText(s.cron)}.` }) });
+  return isWanted && actNow("POST", path(s.name, "pause"), {}, `Schedule ${s.name} is paused.`);
+}
+
+// Resolves with the id of the job, or null.
+export async function runSchedule(s) {
+  const isWanted = await confirmAct({ title: `Run ${s.name} now`, verb: "Run now",
+    preview: async () => ({ text: `1 job of kind ${s.kind} will be enqueued in ${s.queue}.`,
+      detail: "The ticks of the schedule stay as they are." }) });
+  if (!isWanted) {
+    return null;
+  }
+  try {
+    const { job } = await act("POST", path(s.name, "run"), {});
+    toast("ok", `Job ${job.id} is enqueued.`);
+    return job.id;
+  } catch (error) {
+    tellFailure(error);
+    return null;
+  }
+}
