@@ -109,12 +109,12 @@ size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size)
     size_t out = 0;
     size_t step = 0;
     for (size_t i = 0; i < len; i += step) {
-        size_t octets = utf8_clean_octets(text + i, len - i, &step);
-        if (out + octets >= size) {
+        size_t bytes = utf8_clean_octets(text + i, len - i, &step);
+        if (out + bytes >= size) {
             break;
         }
-        memcpy(ret_out + out, octets == step ? text + i : replacement, octets);
-        out += octets;
+        memcpy(ret_out + out, bytes == step ? text + i : replacement, bytes);
+        out += bytes;
     }
     if (size > 0) {
         ret_out[out] = '\0';

@@ -54,8 +54,8 @@ enum status option_set_commands(const struct option_def *o, struct config *c, co
         return err_fail(err, STATUS_NOMEM, "%s", o->name);
     }
     if (strlen(text) >= o->size) {
-        return err_fail(err, STATUS_INVALID, "%s: %zu octets of JSON; allowed: at most %zu",
-                        o->name, strlen(text), o->size - 1);
+        return err_fail(err, STATUS_INVALID, "%s: %zu bytes of JSON; allowed: at most %zu", o->name,
+                        strlen(text), o->size - 1);
     }
     (void)snprintf(option_field(o, c), o->size, "%s", text);
     return STATUS_OK;

@@ -55,7 +55,7 @@ static void put_number(struct text *t, double value)
     }
 }
 
-/* Returns the length in octets of the UTF-8 character at `text`; 0 if it is invalid, which includes
+/* Returns the length in bytes of the UTF-8 character at `text`; 0 if it is invalid, which includes
  * overlong forms and surrogates: Prometheus rejects a whole scrape because of one invalid text. */
 static size_t utf8_len(const char *text)
 {

@@ -6,7 +6,7 @@
 
 #include "metrics/metrics.h"
 
-#define METRIC_VALUE_MAX 256 /* octets of a label value; longer ones are truncated */
+#define METRIC_VALUE_MAX 256 /* bytes of a label value; longer ones are truncated */
 #define METRIC_BUCKETS 64    /* of the hash table of a family's series */
 
 struct metric {

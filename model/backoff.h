@@ -20,7 +20,7 @@
 #define BACKOFF_LIST_MAX 20
 #define BACKOFF_FORMS                                                                        \
     "exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with " \
-    "~10% behind it or not, at most 100 octets and 366 days"
+    "~10% behind it or not, at most 100 bytes and 366 days"
 
 enum backoff_shape { BACKOFF_EXPONENTIAL, BACKOFF_LINEAR, BACKOFF_FIXED, BACKOFF_LIST };
 

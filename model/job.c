@@ -36,7 +36,7 @@ static enum status name_check(const char *what, const char *name, const char *mo
     }
     if (!good) {
         return err_fail(err, STATUS_INVALID,
-                        "%s '%.80s': must match ^[a-z][a-z0-9_%s]*$ and have at most %d octets",
+                        "%s '%.80s': must match ^[a-z][a-z0-9_%s]*$ and have at most %d bytes",
                         what, name, more, JOB_NAME_MAX);
     }
     return STATUS_OK;

@@ -68,7 +68,7 @@ static inline int job_strikes(int flags)
     return (flags / JOB_FLAG_STRIKE) & 3;
 }
 
-/* Check a name: ^[a-z][a-z0-9_]*$, at most 64 octets; queues also allow '.' and '-'. INVALID names
+/* Check a name: ^[a-z][a-z0-9_]*$, at most 64 bytes; queues also allow '.' and '-'. INVALID names
  * the rule. */
 enum status job_kind_check(const char *name, struct err *err) MUST_USE;
 enum status job_queue_check(const char *name, struct err *err) MUST_USE;

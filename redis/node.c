@@ -291,7 +291,7 @@ static void on_link_bytes(void *ctx, const char *bytes, size_t len)
         } else if (n->requests.queue.first != NULL) {
             take_reply(n, v);
         } else {
-            st = err_fail(&err, STATUS_INVALID, "a reply that nobody asked for");
+            st = err_fail(&err, STATUS_INVALID, "an unexpected reply");
         }
     }
     if (st != STATUS_OK && n->link == l) {

@@ -251,8 +251,7 @@ enum status reader_next(struct reader *r, const struct redis_value **ret_value, 
     void *reply = NULL;
     if (redisReaderGetReply(r->parser, &reply) != REDIS_OK) {
         return err_fail(err, STATUS_INVALID, "redis: %s",
-                        r->is_foreign ? "a reply in RESP3, which nobody asked for"
-                                      : r->parser->errstr);
+                        r->is_foreign ? "an unexpected reply in RESP3" : r->parser->errstr);
     }
     *ret_value = reply;
     return STATUS_OK;

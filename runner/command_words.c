@@ -99,7 +99,7 @@ enum status command_words_fill(struct command_words *w, const char *const *templ
         }
         if (w->bytes.len - w->at[i] > WORD_MAX) {
             return err_fail(err, STATUS_LIMIT,
-                            "an argument of the command has %zu octets, at most %d",
+                            "an argument of the command has %zu bytes, at most %d",
                             w->bytes.len - w->at[i] - 1, WORD_MAX - 1);
         }
         is_operand = is_operand || strcmp(template[i], "--") == 0;

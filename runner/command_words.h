@@ -16,7 +16,7 @@
  * as JSON; or "{{name}}", which stands for the text "{name}". */
 enum command_piece { COMMAND_OCTET, COMMAND_ARG, COMMAND_JSON, COMMAND_BRACES };
 /* Returns the size of the piece at `at`, where the text must not end, and its type. The name of an
- * arg begins after the brace and has *ret_name octets. */
+ * arg begins after the brace and has *ret_name bytes. */
 size_t command_piece(const char *at, enum command_piece *ret, size_t *ret_name);
 
 struct command_words {

@@ -434,7 +434,7 @@ static enum status load(int fd, char ret_text[FILE_BYTES_MAX], size_t *ret_len, 
         return err_fail_sys(err, STATUS_INVALID, errno, "read");
     }
     if (len == FILE_BYTES_MAX) {
-        return err_fail(err, STATUS_INVALID, "longer than %zu octets", FILE_BYTES_MAX - 1);
+        return err_fail(err, STATUS_INVALID, "longer than %zu bytes", FILE_BYTES_MAX - 1);
     }
     *ret_len = len;
     return STATUS_OK;

@@ -41,7 +41,7 @@ struct handler_file {
     bool result_is_last_line;            /* once: the result is the last line of stdout */
     int64_t cpu_seconds;                 /* once: RLIMIT_CPU; 0 = no limit */
     enum claimd_outcome exit_codes[256]; /* once: by exit code */
-    int64_t memory;                      /* RLIMIT_DATA in octets; 0 = no limit */
+    int64_t memory;                      /* RLIMIT_DATA in bytes; 0 = no limit */
     int64_t open_files;                  /* 0 = the worker's limit */
     /* without `handle`; an unnamed kind ends the list */
     struct claimd_kind kinds[CLAIMD_KINDS_MAX];

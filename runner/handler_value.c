@@ -66,7 +66,7 @@ enum status handler_get_ms(const json_t *value, const char *place, int64_t max_m
 enum status handler_get_octets(const json_t *value, const char *place, int64_t *ret,
                                struct err *err)
 {
-    int64_t octets = json_integer_value(value);
+    int64_t bytes = json_integer_value(value);
     if (json_is_string(value)) {
         const char *text = json_string_value(value);
         size_t len = strlen(text);
@@ -75,14 +75,14 @@ enum status handler_get_octets(const json_t *value, const char *place, int64_t *
         int64_t number = 0;
         if (unit != NULL && *unit != '\0' &&
             parse_i64(text, len - 1, 0, MEMORY_MAX >> 30, &number, NULL) == STATUS_OK) {
-            octets = number << (10 * (unit - units + 1));
+            bytes = number << (10 * (unit - units + 1));
         }
     }
-    if (octets < MEMORY_MIN || octets > MEMORY_MAX) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted octets, or as \"512M\", at least 16M",
+    if (bytes < MEMORY_MIN || bytes > MEMORY_MAX) {
+        return err_fail(err, STATUS_INVALID, "%s: wanted bytes, or as \"512M\", at least 16M",
                         place);
     }
-    *ret = octets;
+    *ret = bytes;
     return STATUS_OK;
 }
 

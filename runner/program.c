@@ -189,7 +189,7 @@ enum status program_read(struct program *p, struct err *err)
     return STATUS_OK;
 }
 
-/* Parses the next line. Consume *ret_size octets when done with it. NOT_FOUND: no whole line has
+/* Parses the next line. Consume *ret_size bytes when done with it. NOT_FOUND: no whole line has
  * been read. */
 static enum status next_line(const struct program *p, struct program_line *ret, size_t *ret_size,
                              struct err *err)
@@ -198,7 +198,7 @@ static enum status next_line(const struct program *p, struct program_line *ret, 
     const char *end = p->said.len == 0 ? NULL : memchr(begin, '\n', p->said.len);
     size_t len = end == NULL ? p->said.len : (size_t)(end - begin);
     if (len >= PROGRAM_LINE_MAX) {
-        return err_fail(err, STATUS_INVALID, "the program said a line of more than %zu octets",
+        return err_fail(err, STATUS_INVALID, "the program said a line of more than %zu bytes",
                         PROGRAM_LINE_MAX);
     }
     if (end == NULL) {

@@ -32,7 +32,7 @@ struct turn {
     struct program *program;
     const struct claimd_context *job;
     struct runner_page *page;
-    size_t size;   /* octets of the job's line … */
+    size_t size;   /* bytes of the job's line … */
     size_t unsent; /* … and how many were unwritten when the program closed its pipe */
     bool was_sent;
     bool was_told_to_stop;
@@ -68,7 +68,7 @@ enum status program_take_late(struct program *p, const struct program_line *line
 void program_end(struct program *p);
 
 /* ---- program_turn.c ---- */
-/* Appends octets to the run's log, unchanged. */
+/* Appends bytes to the run's log, unchanged. */
 void program_turn_log(const struct turn *t, const char *bytes, size_t len);
 /* Handles a line about the current run: log, progress, checkpoint or end. */
 void program_turn_take(struct turn *t, const struct program_line *line);

@@ -230,7 +230,7 @@ SELECT 'flags' AS "check", 'inv.S24' AS rule, j.id AS job, format('flags %s, but
 -- check: worker_gone inv.L2 a job still runs under a worker that is gone
 SELECT 'worker_gone' AS "check", 'inv.L2' AS rule, j.id AS job,
        CASE WHEN w.worker_id IS NULL THEN format('worker %s left no row', j.worker_id)
-            ELSE format('worker %s (%s, pid %s) is %s, last beat %s', w.worker_id, w.host, w.pid,
+            ELSE format('worker %s (%s, pid %s) is %s, last heartbeat %s', w.worker_id, w.host, w.pid,
                         CASE WHEN w.dead THEN 'dead' WHEN w.stopped THEN 'stopped' ELSE 'stale' END, w.beat_at) END AS detail
   FROM claimd.job j
   LEFT JOIN claimd.worker w ON w.worker_id = j.worker_id

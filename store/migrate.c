@@ -283,7 +283,7 @@ static enum status apply(struct step *s, int parts_done, struct err *err)
     }
     if (parts_done > 0) {
         return err_fail(err, STATUS_CONFLICT,
-                        "migration %s is under way: finish it first, by `claimctl db migrate`",
+                        "migration %s is not finished: finish it first, by `claimctl db migrate`",
                         sql_migrations[s->migration->version].name);
     }
     s->after = (struct schema_version){.version = s->migration->version - 1};
@@ -299,7 +299,7 @@ static enum status lock(struct admin *a, int64_t deadline_us, struct err *err)
             return st;
         }
         if (clock_boot_us() >= deadline_us) {
-            return err_fail(err, STATUS_TIMEOUT, "another migration is under way");
+            return err_fail(err, STATUS_TIMEOUT, "another migration is running");
         }
         (void)poll(NULL, 0, AGAIN_MS);
     }

@@ -57,7 +57,7 @@ static void edit(struct web *w, const struct web_request *q, struct verb_call *c
         backends_give(w->backends, a, &err);
     }
     if (st == STATUS_CONFLICT && is_other_version(w, q, version)) {
-        reply_error(r, WEB_VERSION, "read it again", "somebody else has changed job %s: %s",
+        reply_error(r, WEB_VERSION, "read it again", "job %s has changed since: %s",
                     request_in_path(q, "id"), err.msg);
         return;
     }

@@ -8,7 +8,7 @@
 #include "sql/queries.h"
 
 #define BLANK_MAX 1024
-#define SHOWN_MAX 1000 /* octets of a value to show */
+#define SHOWN_MAX 1000 /* bytes of a value to show */
 
 enum column { CHANGE, WHAT, NAME, FIELD, WAS, IS, COLUMNS };
 static const struct table_column columns[COLUMNS] = {

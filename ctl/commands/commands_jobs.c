@@ -126,7 +126,7 @@ static const struct ctl_command rows[] = {
      .help = "Change a queued job and print its new version, or all that options choose.\n\n"
              "What is not named stays. What runs is what the job is when it is claimed; a running "
              "job is not changed (exit code 5), unless by --apply next: then its next attempt, if "
-             "there is one, has the change. --expect refuses if somebody else was faster. jobs "
+             "there is one, has the change. --expect refuses if the job has changed since. jobs "
              "show lists all edits.\n\n"
              "With an ID, --queue, --tag and --metadata are the same as --set-queue, --set-tag and "
              "--set-metadata; without, they choose jobs." BULK_HELP,
@@ -151,7 +151,7 @@ static const struct ctl_command rows[] = {
                  {"backoff", "FORM", "as of enqueue, or default (or an empty text): the kind's"},
                  {"exclusive", "KEY", "another exclusive key; an empty text: none"},
                  {"second", "KEY", "another second key; an empty text: none"},
-                 {"share", "KEY", "whose it is from now on; an empty text: nobody's"},
+                 {"share", "KEY", "the new tenant; an empty text: none"},
                  {"apply", "WHEN", "now (default), or next: a running job at its next attempt"},
                  {"expect", "VERSION", "with an ID: only if it has this version"},
                  FILTER_OPTIONS("default: all that do not run"),
@@ -186,7 +186,7 @@ static const struct ctl_command rows[] = {
      .words_max = 1,
      .help = "Open a batch and print its id.\n\n"
              "Add jobs to it by enqueue --batch and batches add, then close it. NAME: at most 200 "
-             "octets.",
+             "bytes.",
      .examples = "claimctl batches open\n"
                  "claimctl batches open 'newsletter 42' --follow-up '{\"kind\": \"report\"}'\n"
                  "claimctl batches open import --on-failure '{\"kind\": \"alert\"}'",

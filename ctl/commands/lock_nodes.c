@@ -88,7 +88,7 @@ static enum status refuse_live(struct change *c, struct err *err)
     }
     for (int i = 0; i < admin_row_count(rows); i++) {
         size_t len = strlen(names);
-        (void)snprintf(names + len, sizeof names - len, "%s%s on %s (pid %s, beat %s s ago)",
+        (void)snprintf(names + len, sizeof names - len, "%s%s on %s (pid %s, heartbeat %s s ago)",
                        i > 0 ? ", " : "", admin_value(rows, i, PROGRAM), admin_value(rows, i, HOST),
                        admin_value(rows, i, PID), admin_value(rows, i, AGE));
     }

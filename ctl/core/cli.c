@@ -206,7 +206,7 @@ static enum status check_words(const struct ctl_command *c, const struct ctl_arg
     return STATUS_OK;
 }
 
-/* True for files and folders, whose names may contain any octets. */
+/* True for files and folders, whose names may contain any bytes. */
 static bool is_path(const char *kind, const char *value)
 {
     return strcmp(kind, "FILE") == 0 || strcmp(kind, "DIR") == 0 ||

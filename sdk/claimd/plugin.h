@@ -131,7 +131,7 @@ struct claimd_kind {
     /* 1: started at most once; ends as `discarded` (lost) if its outcome is unknown. */
     int32_t at_most_once;
     int32_t reserved;
-    /* Since claimd 0.2. How long a failed attempt waits, up to 100 octets: "exponential:15s:1h",
+    /* Since claimd 0.2. How long a failed attempt waits, up to 100 bytes: "exponential:15s:1h",
      * "linear:10s:1h", "fixed:30s" or "list:1s,5s,1m", each with or without a jitter at its end
      * ("~10%"). NULL = "exponential:15s:1h~10%". */
     const char *backoff;

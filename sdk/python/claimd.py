@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections, datetime, inspect, json, logging, os, re, select, signal, sys, threading, traceback
 from typing import Any, Callable, Optional, Union
 
-RESULT_MAX, TEXT_MAX, NUMBER_MAX = 65536, 8192, 2**53 - 1  # octets, characters
+RESULT_MAX, TEXT_MAX, NUMBER_MAX = 65536, 8192, 2**53 - 1  # bytes, characters
 Handler = Callable[["Job"], Any]
 _handlers: dict[str, tuple[Handler, bool]] = {}
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps() would make an encoder each time
@@ -61,7 +61,7 @@ def _json(value: Any, what: str) -> str:
     except (TypeError, ValueError, RecursionError) as e:  # UnicodeEncodeError is a ValueError
         raise Fail("the %s is no JSON: %s" % (what, e)) from e
     if size > RESULT_MAX:
-        raise Fail("the %s has %d octets, at most %d" % (what, size, RESULT_MAX))
+        raise Fail("the %s has %d bytes, at most %d" % (what, size, RESULT_MAX))
     return text
 
 
@@ -163,7 +163,7 @@ class _Program:
     def read_some(self) -> bool:
         chunk = os.read(self.fd_in, 65536)
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
-        for line in map(json.loads, map(bytes.decode, lines)):  # given octets, loads() would guess the encoding
+        for line in map(json.loads, map(bytes.decode, lines)):  # given bytes, loads() would guess the encoding
             if "stop" in line:
                 self.stop = line
             elif "job" in line:

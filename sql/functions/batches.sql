@@ -27,7 +27,7 @@ DECLARE
     given record;
 BEGIN
     IF name IS NULL OR octet_length(name) > 200 THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'name: at most 200 octets';
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'name: at most 200 bytes';
     END IF;
     FOR given IN SELECT * FROM (VALUES ('follow_up', follow_up), ('on_success', on_success), ('on_failure', on_failure)) AS v(name, job)
                   WHERE v.job IS NOT NULL LOOP

@@ -11,7 +11,7 @@ DECLARE
     wrong text := CASE
         WHEN id IS NULL THEN 'id: must not be NULL'
         WHEN fence IS NULL OR fence <= 0 THEN 'fence: must be that of a claim'
-        WHEN octet_length(result::text) > 65536 THEN 'result: at most 65536 octets as JSON text'
+        WHEN octet_length(result::text) > 65536 THEN 'result: at most 65536 bytes as JSON text'
     END;
 BEGIN
     IF wrong IS NOT NULL THEN

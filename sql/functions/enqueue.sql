@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION request_refusal(r job_request) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE
     WHEN r.kind IS NULL OR r.kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(r.kind) > 64
-    THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets'
+    THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 bytes'
     WHEN why_no_queue(r.queue) IS NOT NULL
     THEN why_no_queue(r.queue)
     WHEN r.priority IS NULL OR r.priority NOT BETWEEN 0 AND 9
@@ -19,7 +19,7 @@ RETURN CASE
     WHEN r.args IS NULL
     THEN 'args: must be a JSON value, not NULL'
     WHEN is_too_long(r.args, 1048576)
-    THEN 'args: at most 1048576 octets as JSON text, or 65536 if long numbers such as 1e9999 are written out in it'
+    THEN 'args: at most 1048576 bytes as JSON text, or 65536 if long numbers such as 1e9999 are written out in it'
     WHEN r.scheduled_at > '2286-01-01 00:00:00+00'
     THEN 'scheduled_at: must lie before the year 2286, so not infinity; the past means now'
     WHEN r.max_attempts < 1
@@ -27,17 +27,17 @@ RETURN CASE
     WHEN r.timeout <= interval '0' OR r.timeout > interval '366 days'
     THEN 'timeout: must be more than 0 and at most 366 days'
     WHEN pg_column_size(r.tags) > 8192
-    THEN 'tags: at most 8192 octets together'
+    THEN 'tags: at most 8192 bytes together'
     WHEN is_too_long(r.metadata, 65536)
-    THEN 'metadata: at most 65536 octets as JSON text'
+    THEN 'metadata: at most 65536 bytes as JSON text'
     WHEN why_no_labels(r.tags, r.metadata) IS NOT NULL
     THEN why_no_labels(r.tags, r.metadata)
     WHEN octet_length(r.exclusive_key) NOT BETWEEN 1 AND 512
-    THEN 'exclusive_key: must have 1 to 512 octets'
+    THEN 'exclusive_key: must have 1 to 512 bytes'
     WHEN octet_length(r.second_key) NOT BETWEEN 1 AND 512
-    THEN 'second_key: must have 1 to 512 octets'
+    THEN 'second_key: must have 1 to 512 bytes'
     WHEN octet_length(r.share_key) NOT BETWEEN 1 AND 512
-    THEN 'share_key: must have 1 to 512 octets'
+    THEN 'share_key: must have 1 to 512 bytes'
     ELSE COALESCE(why_no_backoff(r.backoff), why_no_grace(r.grace), why_not_unique(r),
                   why_not_after(COALESCE(r.after, CASE WHEN r.after_jobs IS NOT NULL THEN '{1}'::bigint[] END), r.if_dead),
                   why_no_expiry(r.expires_at, r.scheduled_at))

@@ -9,7 +9,7 @@ DECLARE
     begins text := prefix_of(key);
 BEGIN
     IF (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'key: must have 1 to 512 octets';
+        RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'key: must have 1 to 512 bytes';
     ELSIF max_running NOT BETWEEN 1 AND 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = 'max_running: must be 1 to 1000, or NULL for 1';
     END IF;
@@ -32,7 +32,7 @@ END $$;
 CREATE OR REPLACE FUNCTION limit_key_rate(key text, starts integer, per interval DEFAULT '1 s') RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
-    wrong text := CASE WHEN (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN 'key: must have 1 to 512 octets'
+    wrong text := CASE WHEN (octet_length(key) BETWEEN 1 AND 512) IS NOT TRUE THEN 'key: must have 1 to 512 bytes'
                        ELSE why_no_rate(starts, per) END;
     begins text := prefix_of(key);
     per_second double precision := starts / NULLIF(extract(epoch FROM per), 0);

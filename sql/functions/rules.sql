@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The rules of a row of `job`: docs/decisions/0022-rules-in-triggers.md.
 
--- True if a value is too long as text. A number that is stored in a few octets may be long when written out: 1e131071 takes 16. So
+-- True if a value is too long as text. A number that is stored in a few bytes may be long when written out: 1e131071 takes 16. So
 -- the text of every value is made, because no cheaper test is sound: numbers can't be compared by their scale, and examining each
--- number takes longer than making the text (0.2 us for 60 octets, 2.5 us per kB). A producer of 1e131071 pays for its text once.
--- Claims return many args at once, so a value whose text is more than 32 times as long as its stored form may have only 65536 octets;
+-- number takes longer than making the text (0.2 us for 60 bytes, 2.5 us per kB). A producer of 1e131071 pays for its text once.
+-- Claims return many args at once, so a value whose text is more than 32 times as long as its stored form may have only 65536 bytes;
 -- any double, written out, is at most 21 times as long. A value that arrives compressed is stored compressed and never comes with a
 -- claim, so only `most` applies to it.
 CREATE OR REPLACE FUNCTION is_too_long(j jsonb, most integer) RETURNS boolean
@@ -31,7 +31,7 @@ CREATE OR REPLACE FUNCTION why_no_backoff(backoff text) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN NOT backoff_is_valid(backoff)
             THEN 'backoff: must be exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s,1m (at most 20), each with ~10% '
-                 'behind it or not, at most 100 octets and 366 days' END;
+                 'behind it or not, at most 100 bytes and 366 days' END;
 
 CREATE OR REPLACE FUNCTION why_no_grace(grace interval) RETURNS text
 LANGUAGE sql STABLE
@@ -41,12 +41,12 @@ RETURN CASE WHEN grace < interval '1 ms' OR grace > interval '1 hour' THEN 'grac
 CREATE OR REPLACE FUNCTION why_no_queue(queue text) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN queue IS NULL OR queue !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(queue) > 64
-            THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets' END;
+            THEN 'queue: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 bytes' END;
 
 CREATE OR REPLACE FUNCTION why_no_kind(kind text) RETURNS text
 LANGUAGE sql STABLE
 RETURN CASE WHEN kind IS NULL OR kind !~ '^[a-z][a-z0-9_]*$' OR octet_length(kind) > 64
-            THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 octets' END;
+            THEN 'kind: must match ^[a-z][a-z0-9_]*$ and have at most 64 bytes' END;
 
 -- Returns what is wrong with tags and metadata, or NULL if they are valid. Enqueueing, edits, schedules and batches refuse an empty
 -- tag, because no filter would find it; a plain INSERT does not.
@@ -100,21 +100,21 @@ END;
 CREATE OR REPLACE FUNCTION rule_text(rule text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE rule
-    WHEN 'job_kind_name' THEN 'kind: a lower-case letter, then lower-case letters, digits and _, at most 64 octets'
-    WHEN 'job_queue_name' THEN 'queue: a lower-case letter, then lower-case letters, digits, _, . and -, at most 64 octets'
+    WHEN 'job_kind_name' THEN 'kind: a lower-case letter, then lower-case letters, digits and _, at most 64 bytes'
+    WHEN 'job_queue_name' THEN 'queue: a lower-case letter, then lower-case letters, digits, _, . and -, at most 64 bytes'
     WHEN 'job_priority_range' THEN 'priority: 0 (first) to 9'
     WHEN 'job_share_range' THEN 'share: 0 to 16383, see share_of()'
     WHEN 'job_scheduled_at_range' THEN 'scheduled_at: from the year 1 to before 2286'
-    WHEN 'job_args_size' THEN 'args: at most 1048576 octets with a space behind each , and :, or 65536 with long numbers written out'
+    WHEN 'job_args_size' THEN 'args: at most 1048576 bytes with a space behind each , and :, or 65536 with long numbers written out'
     WHEN 'job_max_attempts_range' THEN 'max_attempts: 1 or more'
     WHEN 'job_timeout_range' THEN 'timeout: more than 0, at most 366 days'
-    WHEN 'job_tags_size' THEN 'tags: at most 8192 octets together, and 4 to 7 for each'
-    WHEN 'job_metadata_size' THEN 'metadata: at most 65536 octets with a space behind each , and :'
-    WHEN 'job_unique_key_size' THEN 'unique_key: 1 to 512 octets'
+    WHEN 'job_tags_size' THEN 'tags: at most 8192 bytes together, and 4 to 7 for each'
+    WHEN 'job_metadata_size' THEN 'metadata: at most 65536 bytes with a space behind each , and :'
+    WHEN 'job_unique_key_size' THEN 'unique_key: 1 to 512 bytes'
     WHEN 'job_backoff_valid' THEN 'backoff: see backoff_is_valid()'
-    WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 octets, and {flag.key} among the flags'
-    WHEN 'job_second_key_form' THEN 'second_key: 1 to 512 octets, beside an exclusive_key that is another one'
-    WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 octets, and share_of() it as share'
+    WHEN 'job_exclusive_key_form' THEN 'exclusive_key: 1 to 512 bytes, and {flag.key} among the flags'
+    WHEN 'job_second_key_form' THEN 'second_key: 1 to 512 bytes, beside an exclusive_key that is another one'
+    WHEN 'job_share_key_form' THEN 'share_key: 1 to 512 bytes, and share_of() it as share'
     WHEN 'job_grace_range' THEN 'grace: 1 ms to 1 hour'
 END;
 
@@ -202,7 +202,7 @@ BEGIN
     RETURN done;
 END $$;
 
--- Returns the text of such a value, or NULL if it has more than `most` octets. A text that is far too long is not written out to find
+-- Returns the text of such a value, or NULL if it has more than `most` bytes. A text that is far too long is not written out to find
 -- that out: the number of digits of each number is known within a factor of four.
 CREATE OR REPLACE FUNCTION text_within(j jsonb, most integer) RETURNS text
 LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$

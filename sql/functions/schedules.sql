@@ -45,7 +45,7 @@ BEGIN
     request.priority := priority; -- which may be too large for the table
     wrong := CASE
         WHEN name IS NULL OR name !~ '^[a-z][a-z0-9_.-]*$' OR octet_length(name) > 64
-        THEN 'name: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 octets'
+        THEN 'name: must match ^[a-z][a-z0-9_.-]*$ and have at most 64 bytes'
         WHEN on_conflict IS NULL OR on_conflict NOT IN ('ignore', 'replace_args', 'reschedule', 'replace')
         THEN 'on_conflict: must be ignore, replace_args, reschedule or replace, since a tick has nobody to refuse'
         WHEN request_refusal(request) IS NOT NULL

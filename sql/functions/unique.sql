@@ -18,7 +18,7 @@ RETURN CASE
     WHEN (r.on_conflict IN ('error', 'ignore', 'replace_args', 'reschedule', 'replace')) IS NOT TRUE
     THEN 'on_conflict: must be error, ignore, replace_args, reschedule or replace'
     WHEN octet_length(r.unique_key) NOT BETWEEN 1 AND 512
-    THEN 'unique_key: must have 1 to 512 octets'
+    THEN 'unique_key: must have 1 to 512 bytes'
     WHEN r.unique_key IS NOT NULL AND NOT r.unique_by <@ '{kind,queue}'
     THEN 'unique_by: together with unique_key, must be a list of kind and queue'
     WHEN r.unique_key IS NULL AND r.unique_by IS NULL

@@ -81,7 +81,7 @@ SELECT j.id, j.state,
        CASE WHEN j.state = 'running' THEN
                 CASE WHEN w.worker_id IS NULL THEN 'runs on a worker that left no row'
                      WHEN w.stopped OR w.dead THEN format('its worker %s (pid %s) is gone: it will be rescued', w.host, w.pid)
-                     ELSE format('runs on %s (pid %s) since %s s, last beat %s s ago%s', w.host, w.pid,
+                     ELSE format('runs on %s (pid %s) since %s s, last heartbeat %s s ago%s', w.host, w.pid,
                                  round(extract(epoch FROM clock_timestamp() - j.attempted_at), 1),
                                  round(extract(epoch FROM clock_timestamp() - w.beat_at), 1),
                                  CASE WHEN w.stale_at < clock_timestamp() THEN ': stale, it will be rescued' ELSE '' END) END

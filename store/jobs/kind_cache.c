@@ -55,7 +55,7 @@ static enum status want(struct kind_cache *c, const char *name, struct err *err)
 {
     size_t len = strlen(name);
     if (c->count == KIND_CACHE_MAX || len > JOB_NAME_MAX) {
-        return err_fail(err, STATUS_LIMIT, "kind '%.64s': at most %d kinds of at most %d octets",
+        return err_fail(err, STATUS_LIMIT, "kind '%.64s': at most %d kinds of at most %d bytes",
                         name, KIND_CACHE_MAX, JOB_NAME_MAX);
     }
     struct kind_defaults *kinds = realloc(c->kinds, (c->count + 1) * sizeof *kinds);

@@ -31,7 +31,7 @@ refused() {
 }
 mkdir taken
 refused 5 "'taken' is there already" taken --lang c
-refused 2 "kind '../x': must match ^\[a-z\]\[a-z0-9_\]\*\\$ and have at most 64 octets" ../x --lang c
+refused 2 "kind '../x': must match ^\[a-z\]\[a-z0-9_\]\*\\$ and have at most 64 bytes" ../x --lang c
 refused 2 "must match" '' --lang c
 refused 2 "must match" Thumbnail --lang c
 refused 2 "must match" "$(printf '%065d' 0 | tr 0 a)" --lang c

@@ -87,7 +87,7 @@ static const struct {
     {"retry", "retryable", "failed the printer jams"},
     {"exception", "retryable", "failed KeyError: 'order'"},
     {"exit", "retryable", "failed SystemExit: 3"},
-    {"big", "discarded", "failed the result has 70002 octets, at most 65536"},
+    {"big", "discarded", "failed the result has 70002 bytes, at most 65536"},
     {"nan", "discarded",
      "failed the result is no JSON: Out of range float values are not JSON "
      "compliant"},
@@ -166,7 +166,7 @@ END_TEST
 static const char *const broken[][2] = {
     {"garbage", "the program said: a line that is no JSON object"},
     {"utf8", "the program said: a line that is no UTF-8"},
-    {"long", "the program said a line of more than 131072 octets"},
+    {"long", "the program said a line of more than 131072 bytes"},
     {"twice", "the program ended run 1 again"},
     {"other", "the program said something about no run, wanted \"n\": 1"},
     {"unknown", "the program said: a line that says none of claimd, log, progress, checkpoint, "

@@ -232,7 +232,7 @@ static void without_rules(const char *sql)
     sql_run(f.sql, "SELECT claimd.mark_too_long()");
 }
 
-/* Few octets in the table, many as text. */
+/* Few bytes in the table, many as text. */
 START_TEST(H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none)
 {
     int64_t first = fleet_enqueue(&f, "noop", "{}", 1);

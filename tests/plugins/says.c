@@ -129,8 +129,8 @@ static enum claimd_outcome refusals(const struct claimd_context *job)
 {
     static char long_text[1000];
     static char long_json[70000];
-    static char compact[50002];  /* 75,000 octets as PostgreSQL writes it */
-    static char exponents[2402]; /* 124,400 octets */
+    static char compact[50002];  /* 75,000 bytes as PostgreSQL writes it */
+    static char exponents[2402]; /* 124,400 bytes */
     char json[256] = "[";
     memset(long_text, 'x', 201);
     memset(long_json, '1', sizeof long_json - 1);

@@ -76,7 +76,7 @@ class Ends(unittest.TestCase):
 
     def test_a_result_has_64_KiB_at_most_in_UTF_8(self):
         self.ends(lambda job: "x" * 65534, end="done", result="x" * 65534)
-        self.ends(lambda job: "é" * 32768, end="fail", error="the result has 65538 octets, at most 65536")
+        self.ends(lambda job: "é" * 32768, end="fail", error="the result has 65538 bytes, at most 65536")
 
     def test_a_long_error_does_not_break_the_line(self):
         end, _ = claimd.run(lambda job: fails(claimd.Fail("😀" * 100000)))
@@ -122,7 +122,7 @@ class Says(unittest.TestCase):
 
     def test_a_checkpoint_is_checked_as_a_result_is(self):
         end, said = claimd.run(lambda job: job.save("x" * 65535))
-        self.assertEqual(("fail", "the checkpoint has 65537 octets, at most 65536"), (end["end"], end["error"]))
+        self.assertEqual(("fail", "the checkpoint has 65537 bytes, at most 65536"), (end["end"], end["error"]))
         self.assertEqual([], said)
 
     def test_a_job_has_what_the_worker_says_of_it(self):

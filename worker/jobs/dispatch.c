@@ -69,7 +69,7 @@ static void give(struct jobs *j, struct slot *slot, struct active_job *job, int6
     probe("W6");
 }
 
-/* A job that takes few octets in PostgreSQL may be long as text (a large exponent, compressible
+/* A job that takes few bytes in PostgreSQL may be long as text (a large exponent, compressible
  * text, many empty tags). No runner can ever take it, so it fails for good, with the reason. */
 static bool fails_unstarted(struct jobs *j, struct active_job *job)
 {

@@ -91,7 +91,8 @@ enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecess
         st = lock_take(dir, ret_lock_fd, err);
     }
     if (st == STATUS_NOT_FOUND) {
-        return err_fail(err, STATUS_INVALID, "worker.state_dir %s: somebody removes it", dir);
+        return err_fail(err, STATUS_INVALID, "worker.state_dir %s: it is removed again and again",
+                        dir);
     }
     if (st != STATUS_OK) {
         return st;

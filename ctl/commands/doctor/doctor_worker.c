@@ -20,7 +20,7 @@ static void judge(struct report *r, const struct admin_rows *rows, const char *w
     bool is_well = strcmp(state, "live") == 0 || strcmp(state, "quiet") == 0;
     report_say(r, is_well ? HEALTH_OK : HEALTH_FAIL, "worker",
                "see its log; it claims nothing now, and its jobs are rescued",
-               "%s (pid %s) is %s, last beat %s s ago", admin_value(rows, 0, HOST),
+               "%s (pid %s) is %s, last heartbeat %s s ago", admin_value(rows, 0, HOST),
                admin_value(rows, 0, PID), state, admin_value(rows, 0, BEAT_AGE));
 }
 

@@ -438,7 +438,7 @@ START_TEST(what_is_too_long_is_named_by_its_key)
         STATUS_OK);
     const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
-    assert_says("line 2: tags: at most 8192 octets");
+    assert_says("line 2: tags: at most 8192 bytes");
     for (size_t i = 0; i + 1 < sizeof ids; i++) {
         ids[i] = i % 2 == 0 ? '1' : ',';
     }

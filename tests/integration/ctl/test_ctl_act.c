@@ -418,7 +418,7 @@ START_TEST(H1_what_only_the_table_can_refuse_names_the_field_and_what_is_allowed
     ck_assert_int_eq(buf_append_text(&line, "]}\n", NULL), STATUS_OK);
     const char *path = ctl_write_file("jobs", buf_at(&line), line.len);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
-    assert_says("nothing was enqueued: line 1: args: at most 1048576 octets with a space behind "
+    assert_says("nothing was enqueued: line 1: args: at most 1048576 bytes with a space behind "
                 "each , and :, or 65536 with long numbers written out\n");
     ck_assert_int_eq(COUNT("claimd.job"), 0);
 }

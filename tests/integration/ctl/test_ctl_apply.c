@@ -180,7 +180,7 @@ START_TEST(feat_B29_a_bad_file_is_refused_as_a_whole_with_the_place)
         {"{\"kinds\": {\"A\": {\"paused\": true}}}", "kinds.A: kind: must match"},
         {"{\"keys\": {\"k\": {\"max_running\": 1001}}}", "keys.k.max_running: must be 1 to 1000"},
         {"{\"keys\": {\"k\": {\"weight\": 1}}}", "keys.k.weight: unknown, must be one of max_runn"},
-        {"{\"keys\": {\"\": {\"max_running\": 2}}}", "keys.: key: must have 1 to 512 octets"},
+        {"{\"keys\": {\"\": {\"max_running\": 2}}}", "keys.: key: must have 1 to 512 bytes"},
         {"{\"schedules\": {}}", "schedules: must be an array"},
         {"{\"queues\": {\"a\": {\"weight\": 1}}, \"schedules\": [{\"name\": \"a\"}]}",
          "schedules[0] 'a': kind: must be given"},

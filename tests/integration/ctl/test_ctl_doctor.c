@@ -530,7 +530,7 @@ END_TEST
 START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
 {
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 0);
-    assert_says("ok worker: host-1 (pid 4711) is live, last beat ");
+    assert_says("ok worker: host-1 (pid 4711) is live, last heartbeat ");
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
     ck_assert_int_eq(
         ctl_exit("doctor", "--json", "--worker", "00000000-0000-0000-0000-0000000000aa"), 0);
@@ -546,7 +546,7 @@ START_TEST(a_worker_that_does_not_beat_is_one_line_and_exit_1)
     ctl_sql(INSERT_WORKER);
     ctl_sql("UPDATE claimd.worker SET stale_at = now()");
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
-    assert_says("is stale, last beat");
+    assert_says("is stale, last heartbeat");
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1", "--json"), 1);
     ctl_assert_check("FAIL", "worker", "is stale");

@@ -69,7 +69,7 @@ static const struct {
     {"h.json", "{\"command\": [\"/bin/true\"], \"kinds\": {\"k\": {}}, \"mode\": \"twice\"}", "",
      "mode: wanted \"serve\" or \"once\""},
     {"h.json", "{\"command\": [\"/bin/true\"], \"kinds\": {\"K\": {}}}", "",
-     "kind 'K': must match ^[a-z][a-z0-9_]*$ and have at most 64 octets"},
+     "kind 'K': must match ^[a-z][a-z0-9_]*$ and have at most 64 bytes"},
     {"h.json", "{\"command\": [\"/bin/true\"],\n\"kinds\"}", "", "line 2: ':' expected near '}'"},
     {"H-1.json", GOOD, "", "the file's name: kind 'H-1': must match ^[a-z][a-z0-9_]*$"},
     {"h.json", GOOD, "chmod 664 handlers/h.json",

@@ -106,7 +106,7 @@ START_TEST(N8_it_is_refused_while_a_daemon_lives)
 {
     ctl_sql(INSERT_WORKER("1 h"));
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
-    assert_says("daemons are alive: claimd-worker on host-1 (pid 4711, beat 0.");
+    assert_says("daemons are alive: claimd-worker on host-1 (pid 4711, heartbeat 0.");
     ctl_sql("UPDATE claimd.worker SET stopped = true");
     ctl_sql("INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, lock_nodes, "
             "lock_nodes_voting) VALUES (gen_random_uuid(), now() + interval '1 h', 4712, 'host-2', "

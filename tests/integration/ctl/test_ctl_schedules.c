@@ -172,7 +172,7 @@ START_TEST(bad_input_is_exit_code_2_and_names_itself)
         {{"s", "a", "@daily", "--unique=k", "--on-conflict", "error"},
          "on_conflict: must be ignore, replace_args, reschedule or replace"},
         {{"s", "a", "@daily", "--backoff", "soon"}, "backoff: must be exponential"},
-        {{"s", "a", "@daily", "--exclusive", ""}, "exclusive_key: must have 1 to 512 octets"},
+        {{"s", "a", "@daily", "--exclusive", ""}, "exclusive_key: must have 1 to 512 bytes"},
         {{"s", "a"}, "NAME KIND CRON"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {

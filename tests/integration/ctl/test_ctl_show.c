@@ -124,7 +124,7 @@ START_TEST(feat_D3_a_job_may_have_a_second_key_with_and_without_a_unique_one)
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     ck_assert_ptr_nonnull(strstr(ctl_text(), "second_key    c"));
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m", "--second", ""), 2);
-    ck_assert_ptr_nonnull(strstr(ctl_text(), "second_key: must have 1 to 512 octets"));
+    ck_assert_ptr_nonnull(strstr(ctl_text(), "second_key: must have 1 to 512 bytes"));
 }
 END_TEST
 

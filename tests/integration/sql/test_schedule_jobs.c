@@ -68,10 +68,10 @@ END_TEST
 START_TEST(feat_B29_what_is_wrong_is_named_with_what_is_allowed)
 {
     static const char *const wrong[][2] = {
-        {"exclusive_key => ''", "exclusive_key: must have 1 to 512 octets"},
-        {"share_key => ''", "share_key: must have 1 to 512 octets"},
+        {"exclusive_key => ''", "exclusive_key: must have 1 to 512 bytes"},
+        {"share_key => ''", "share_key: must have 1 to 512 bytes"},
         {"backoff => 'soon'", "backoff: must be exponential:15s:1h"},
-        {"unique_key => ''", "unique_key: must have 1 to 512 octets"},
+        {"unique_key => ''", "unique_key: must have 1 to 512 bytes"},
         {"unique_by => '{tags}'", "unique_by: must be a list of kind, queue, args and args.NAME"},
         {"unique_key => 'k', unique_by => '{args}'", "unique_by: together with unique_key"},
         {"unique_for => '1 h'", "unique_for: needs unique_key or unique_by"},

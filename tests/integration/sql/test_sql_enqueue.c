@@ -162,7 +162,7 @@ START_TEST(feat_B28_a_share_key_is_kept_and_gives_the_same_share_on_each_way_in)
                          .text,
                      "4 1 0");
     ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', share_key => repeat('k', 513))", "CL002",
-                   "share_key: must have 1 to 512 octets");
+                   "share_key: must have 1 to 512 bytes");
 }
 END_TEST
 
@@ -208,9 +208,9 @@ START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
         {"'[{\"kind\": \"a\", \"timeout\": \"long\"}]'", "jobs[0].timeout: must be of type"},
         {"'[{\"kind\": \"a\", \"tags\": \"t\"}]'", "jobs[0].tags: must be of type text[]"},
         {"jsonb_build_array(jsonb_build_object('kind', 'a', 'args', repeat('x', 1048575)))",
-         "jobs[0].args: at most 1048576 octets"},
+         "jobs[0].args: at most 1048576 bytes"},
         {"jsonb_build_array(jsonb_build_object('kind', 'a', 'metadata', repeat('x', 70000)))",
-         "jobs[0].metadata: at most 65536 octets"},
+         "jobs[0].metadata: at most 65536 bytes"},
         {"'[{\"kind\": \"a\", \"metadata\": 5}]'", "jobs[0].metadata: must be a JSON object"},
         {"'[{\"kind\": \"a\", \"tags\": [null]}]'",
          "jobs[0].tags: must be a list of texts, without"},

@@ -185,7 +185,7 @@ START_TEST(feat_B29_what_is_no_pattern_is_a_key)
     ASSERT_REFUSED(db, "SELECT claimd.limit_key('c:*', 0)", "CL002", "max_running: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key_rate('c:*', 5, '0 s')", "CL002", "per: must be");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key(repeat('c', 511) || ':*', 2)", "CL002",
-                   "key: must have 1 to 512 octets");
+                   "key: must have 1 to 512 bytes");
 }
 END_TEST
 

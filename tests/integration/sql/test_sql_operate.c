@@ -459,7 +459,7 @@ START_TEST(an_edit_gives_a_job_to_another_tenant_and_to_none)
                "= '{\"share_key\": \"anna\"}' AND after = '{\"share_key\": \"bob\"}'"),
         1);
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"share_key\": \"\"}')", "CL002",
-                   "patch.share_key: must have 1 to 512 octets");
+                   "patch.share_key: must have 1 to 512 bytes");
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"share_key\": [1, 2], \"unique_key\": 1}')",
                    "CL002", "patch.unique_key: unknown, must be one of args");
 }

@@ -88,7 +88,7 @@ START_TEST(feat_B20_a_plain_insert_or_copy_may_set_an_exclusive_key)
     run("INSERT INTO claimd.job (kind, exclusive_key) SELECT 'a', 'e' FROM generate_series(1, 3)");
     run("INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', NULL)");
     ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, exclusive_key) VALUES ('a', '')", "23514",
-                   "exclusive_key: 1 to 512 octets");
+                   "exclusive_key: 1 to 512 bytes");
     ASSERT_REFUSED(db,
                    "INSERT INTO claimd.job (kind, exclusive_key, share_key) VALUES"
                    " ('a', 'e', 's')",

@@ -357,11 +357,11 @@ START_TEST(feat_D3_a_second_key_without_a_first_one_or_the_same_twice_is_one_key
                           "WHERE id = 6"),
                      "m c 2");
     ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', exclusive_key => 'c', second_key => '')",
-                   "CL002", "second_key: must have 1 to 512 octets");
+                   "CL002", "second_key: must have 1 to 512 bytes");
     ASSERT_REFUSED(db,
                    "SELECT claimd.enqueue_many('[{\"kind\": \"a\", \"exclusive_key\": \"c\", "
                    "\"second_key\": \"\"}]')",
-                   "CL002", "jobs[0].second_key: must have 1 to 512 octets");
+                   "CL002", "jobs[0].second_key: must have 1 to 512 bytes");
 }
 END_TEST
 
@@ -393,7 +393,7 @@ START_TEST(feat_D3_an_edit_changes_either_key_or_takes_it_away)
                          edits[i].keys);
     }
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"second_key\": \"\"}')", "CL002",
-                   "patch.second_key: must have 1 to 512 octets");
+                   "patch.second_key: must have 1 to 512 bytes");
 }
 END_TEST
 

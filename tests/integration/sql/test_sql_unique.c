@@ -348,8 +348,8 @@ START_TEST(H1_what_is_wrong_about_a_key_is_named_and_nothing_is_stored)
         const char *arguments;
         const char *text;
     } wrong[] = {
-        {"unique_key => ''", "unique_key: must have 1 to 512 octets"},
-        {"unique_key => repeat('k', 513)", "unique_key: must have 1 to 512 octets"},
+        {"unique_key => ''", "unique_key: must have 1 to 512 bytes"},
+        {"unique_key => repeat('k', 513)", "unique_key: must have 1 to 512 bytes"},
         {"unique_key => 'k', unique_by => '{kind,args}'",
          "unique_by: together with unique_key, mu"},
         {"unique_by => '{}'", "unique_by: must be a list of kind, queue"},
