@@ -13,7 +13,7 @@ static void act(struct worker *w)
     if (w->standing.stage == WORKER_CLOSING) {
         return;
     }
-    fetch_take_ended(&w->intake);
+    let_go_ended(&w->intake);
     const struct due due = w->due;
     w->due = (struct due){.listen = false};
     if (due.registered) {
@@ -39,7 +39,7 @@ static void act(struct worker *w)
         heartbeat_request(&w->membership);
     }
     if (due.room) {
-        fetch_poke(&w->intake);
+        room_poke(&w->intake);
     }
     if (due.end) {
         drain_check(w);
@@ -61,7 +61,7 @@ static void on_tick(uv_timer_t *timer)
     struct worker *w = timer->data;
     int64_t now = clock_boot_us();
     jobs_tick(&w->jobs, now);
-    if (now >= w->intake.fetch.pause_until_us) {
+    if (now >= w->intake.room.pause_until_us) {
         w->due.room = true;
     }
     kinds_tick(&w->membership, now);

@@ -73,13 +73,13 @@ static void on_lease(void *ctx, struct redlock_batch *batch, size_t index, void 
 static size_t on_want(void *ctx)
 {
     struct worker *w = ctx;
-    return fetch_want(&w->intake);
+    return intake_want(&w->intake);
 }
 
 static void on_popped(void *ctx, const struct hint *list, size_t count)
 {
     struct worker *w = ctx;
-    fetch_popped(&w->intake, list, count);
+    intake_popped(&w->intake, list, count);
 }
 
 static void on_freed(void *ctx, const struct freed_job *job)
@@ -207,7 +207,7 @@ static void on_reload_due(uv_timer_t *timer)
     }
     take_redis_password(w, next->redis.password);
     w->servers.config = next;
-    fetch_configure(&w->intake);
+    room_configure(&w->intake);
     slots_set_recycling(&w->slots, next->worker.runner_jobs_max, next->worker.runner_age_us);
     w->due.room = true;
 }

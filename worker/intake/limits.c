@@ -237,12 +237,6 @@ size_t limits_want(const struct intake *in, const struct capacity_facts *f, size
     return capacity_try(f, credit);
 }
 
-bool limits_is_shut(struct intake *in, const char *queue)
-{
-    const struct full_queue *q = find_full(in, queue);
-    return q != NULL && q->shut_until_us > 0;
-}
-
 void limits_update(struct intake *in)
 {
     struct limits *l = &in->limits;
