@@ -38,6 +38,9 @@ static void act(struct worker *w)
     if (due.heartbeat) {
         heartbeat_request(&w->membership);
     }
+    if (due.news) {
+        heartbeat_soon(&w->membership);
+    }
     if (due.room) {
         room_poke(&w->intake);
     }
@@ -49,7 +52,7 @@ static void act(struct worker *w)
 static bool is_any_due(const struct worker *w)
 {
     const struct due *due = &w->due;
-    return due->registered || due->heartbeat || due->limits_of_runs || due->cancels ||
+    return due->registered || due->heartbeat || due->news || due->limits_of_runs || due->cancels ||
            due->listen || due->ready || due->dispatch || due->room || due->end ||
            w->active.leaving != NULL || w->active.ended != NULL;
 }

@@ -31,13 +31,15 @@ bool intake_is_idle(const struct intake *in)
     return held_hints_is_idle(in) && sift_is_idle(in) && hint_return_is_idle(in);
 }
 
-size_t intake_want(struct intake *in)
+size_t intake_want(void *intake)
 {
+    struct intake *in = intake;
     return sift_want(in, room_left(in));
 }
 
-void intake_popped(struct intake *in, const struct hint *list, size_t count)
+void intake_popped(void *intake, const struct hint *list, size_t count)
 {
+    struct intake *in = intake;
     probe("W1");
     for (size_t i = 0; i < count; i++) {
         record("pop", "ok", RECORD_I64("job", list[i].id));
@@ -45,4 +47,16 @@ void intake_popped(struct intake *in, const struct hint *list, size_t count)
     if (!sift_popped(in, list, count)) {
         fetch_take(in, list, count);
     }
+}
+
+void intake_lost_pop(void *intake)
+{
+    struct intake *in = intake;
+    in->env.standing->has_lost_pop = true;
+}
+
+void intake_news(void *intake)
+{
+    struct intake *in = intake;
+    in->env.due->news = true;
 }

@@ -52,9 +52,11 @@ struct intake {
 enum status intake_open(struct intake *in, const struct intake_env *env, struct err *err) MUST_USE;
 void intake_close(struct intake *in);
 
-/* For hints_popper: how many more ids to pop, and the hints that arrived. */
-size_t intake_want(struct intake *in);
-void intake_popped(struct intake *in, const struct hint *list, size_t count);
+/* The callbacks of hints_popper; their context is the intake. */
+size_t intake_want(void *intake);
+void intake_popped(void *intake, const struct hint *list, size_t count);
+void intake_lost_pop(void *intake);
+void intake_news(void *intake);
 
 /* True if it waits for no answer about a hint and has none to put back. */
 bool intake_is_idle(const struct intake *in);

@@ -60,8 +60,9 @@ static void add_hint(void *ctx, const struct freed_job *job)
                                        .queue = job->queue});
 }
 
-void limits_freed(struct intake *in, const struct freed_job *job)
+void limits_freed(void *intake, const struct freed_job *job)
 {
+    struct intake *in = intake;
     if (in->env.standing->stage != WORKER_CLOSING) {
         add_hint(in, job);
         hint_return_now(in);

@@ -62,8 +62,9 @@ struct limits {
 
 void limits_popped(struct intake *in, const struct hint *hint);
 
-/* Call when the job store reports that a run has ended and this job may be claimed now. */
-void limits_freed(struct intake *in, const struct freed_job *job);
+/* Called by the job store when a run has ended and this job may be claimed now; its context is the
+ * intake. */
+void limits_freed(void *intake, const struct freed_job *job);
 
 /* limits_refused() notes a job that was refused because of a limit and whose lease is being
  * released. Until the release is acknowledged, another worker that pops the job's hint finds it
