@@ -5,76 +5,34 @@
  * twice, and two leaders at once are harmless. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/services.h"
+#include "scheduler/poll_service.h"
 #include "store/feed_store.h"
 #include "store/map_store.h"
 
-struct maps {
-    struct pg *pg; /* the scheduler's own connection */
-    struct complaint complaint;
-    bool is_asking;
-    bool is_stopped;
-};
-
-static void ask(struct maps *m);
-
-static void on_moved(void *ctx, enum status st, const struct pg_result *const *results,
-                     const struct err *err)
+static bool take(struct poll_service *p, const struct pg_result *const *results)
 {
-    struct maps *m = ctx;
-    m->is_asking = false;
-    if (m->is_stopped) {
-        free(m);
-        return;
-    }
-    if (st != STATUS_OK) {
-        if (complaint_due(&m->complaint, clock_boot_us())) {
-            log_warn("maps_failed", LOG_TEXT("err", err->msg),
-                     LOG_TEXT("action", "trying again each second"));
-        }
-        return;
-    }
-    log_recovered("maps_recovered", &m->complaint);
-    if (map_store_moved(results) >= MAP_ENDS_PER_ROUND) {
-        ask(m);
-    }
+    (void)p;
+    return map_store_moved(results) >= MAP_ENDS_PER_ROUND;
 }
 
-static void ask(struct maps *m)
+static void tell(struct complaint *complaint, const struct err *why)
 {
-    if (!m->is_asking && pg_is_up(m->pg)) {
-        m->is_asking = map_store_move(m->pg, on_moved, m, NULL) == STATUS_OK;
-    }
-}
-
-static void on_roll(void *self, const struct roll *roll)
-{
-    if ((roll->work & FEED_TICK_MAPS) != 0) {
-        ask(self);
+    if (why == NULL) {
+        log_recovered("maps_recovered", complaint);
+    } else if (complaint_due(complaint, clock_boot_us())) {
+        log_warn("maps_failed", LOG_TEXT("err", why->msg),
+                 LOG_TEXT("action", "trying again each second"));
     }
 }
 
 static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
 {
-    struct maps *m = calloc(1, sizeof *m);
-    if (m == NULL) {
-        return err_fail(err, STATUS_NOMEM, "no memory for the maps");
-    }
-    m->pg = env->pg;
-    *ret_self = m;
-    return STATUS_OK;
+    static const struct poll_kind maps = {
+        .work = FEED_TICK_MAPS, .send = map_store_move, .take = take, .tell = tell};
+    return poll_service_start(&maps, sizeof(struct poll_service), env, ret_self, err);
 }
 
-/* A request in flight is still answered, with an error if the connection is lost: on_moved() then
- * frees `m`. */
-static void on_stop(void *self)
-{
-    struct maps *m = self;
-    m->is_stopped = true;
-    if (!m->is_asking) {
-        free(m);
-    }
-}
-
-const struct service maps_service = {
-    .failed = "maps_failed", .start = on_lead, .roll = on_roll, .stop = on_stop};
+const struct service maps_service = {.failed = "maps_failed",
+                                     .start = on_lead,
+                                     .roll = poll_service_roll,
+                                     .stop = poll_service_stop};

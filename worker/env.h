@@ -48,6 +48,7 @@ struct standing {
 struct due {
     bool registered;     /* the worker has a new row */
     bool heartbeat;      /* the reply to the next heartbeat is wanted now */
+    bool news;           /* an operator may have changed something: a heartbeat soon finds out */
     bool limits_of_runs; /* a heartbeat was confirmed: runs may last longer */
     bool cancels;        /* a heartbeat has brought cancels of jobs that run here */
     bool listen;         /* the stage, the kinds, the paused queues or a weight have changed */

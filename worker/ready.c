@@ -76,9 +76,9 @@ static int64_t oldest_since_us(const struct worker *w, enum active_phase phase, 
  * setbacks either. */
 static void check_claiming(const struct worker *w, struct health *ret)
 {
-    const struct fetch *f = &w->intake.fetch;
+    const struct room *f = &w->intake.room;
     int64_t now_us = clock_boot_us();
-    int64_t bound_us = fetch_claim_bound_us(&w->intake);
+    int64_t bound_us = room_claim_bound_us(&w->intake);
     int64_t locking_us = now_us - oldest_since_us(w, ACTIVE_LOCKING, now_us);
     int64_t claiming_us = now_us - oldest_since_us(w, ACTIVE_CLAIMING, now_us);
     bool is_failing = f->setbacks_since_us > 0 && now_us - f->setback_us <= bound_us;

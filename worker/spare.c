@@ -20,7 +20,7 @@ static void record_served(const struct worker *w)
 void spare_look(struct worker *w)
 {
     struct spare *s = &w->spare;
-    size_t slots = fetch_spare(&w->intake);
+    size_t slots = room_spare(&w->intake);
     if (recorder_is_on() && s->recorded_generation != w->membership.kinds.generation) {
         s->recorded_generation = w->membership.kinds.generation;
         record_served(w);

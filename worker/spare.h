@@ -12,7 +12,7 @@
 struct worker;
 
 struct spare {
-    size_t slots;                /* the result of fetch_spare() in this turn */
+    size_t slots;                /* the result of room_spare() in this turn */
     size_t least;                /* lowest number since the last heartbeat was sent */
     int64_t recorded_generation; /* generation of the kinds; 0 = not recorded yet */
 };

@@ -13,7 +13,7 @@ static void act(struct worker *w)
     if (w->standing.stage == WORKER_CLOSING) {
         return;
     }
-    fetch_take_ended(&w->intake);
+    let_go_ended(&w->intake);
     const struct due due = w->due;
     w->due = (struct due){.listen = false};
     if (due.registered) {
@@ -38,8 +38,11 @@ static void act(struct worker *w)
     if (due.heartbeat) {
         heartbeat_request(&w->membership);
     }
+    if (due.news) {
+        heartbeat_soon(&w->membership);
+    }
     if (due.room) {
-        fetch_poke(&w->intake);
+        room_poke(&w->intake);
     }
     if (due.end) {
         drain_check(w);
@@ -49,7 +52,7 @@ static void act(struct worker *w)
 static bool is_any_due(const struct worker *w)
 {
     const struct due *due = &w->due;
-    return due->registered || due->heartbeat || due->limits_of_runs || due->cancels ||
+    return due->registered || due->heartbeat || due->news || due->limits_of_runs || due->cancels ||
            due->listen || due->ready || due->dispatch || due->room || due->end ||
            w->active.leaving != NULL || w->active.ended != NULL;
 }
@@ -61,7 +64,7 @@ static void on_tick(uv_timer_t *timer)
     struct worker *w = timer->data;
     int64_t now = clock_boot_us();
     jobs_tick(&w->jobs, now);
-    if (now >= w->intake.fetch.pause_until_us) {
+    if (now >= w->intake.room.pause_until_us) {
         w->due.room = true;
     }
     kinds_tick(&w->membership, now);

@@ -70,36 +70,6 @@ static void on_lease(void *ctx, struct redlock_batch *batch, size_t index, void 
     deadlines_on_lease(&w->jobs, batch, index, user, state);
 }
 
-static size_t on_want(void *ctx)
-{
-    struct worker *w = ctx;
-    return fetch_want(&w->intake);
-}
-
-static void on_popped(void *ctx, const struct hint *list, size_t count)
-{
-    struct worker *w = ctx;
-    fetch_popped(&w->intake, list, count);
-}
-
-static void on_freed(void *ctx, const struct freed_job *job)
-{
-    struct worker *w = ctx;
-    limits_freed(&w->intake, job);
-}
-
-static void on_lost_pop(void *ctx)
-{
-    struct worker *w = ctx;
-    w->standing.has_lost_pop = true;
-}
-
-static void on_news(void *ctx)
-{
-    struct worker *w = ctx;
-    heartbeat_soon(&w->membership);
-}
-
 /* ---- closing ---- */
 
 /* Runs in a turn of its own, because worker_close() may be called from a callback of what is closed
@@ -207,7 +177,7 @@ static void on_reload_due(uv_timer_t *timer)
     }
     take_redis_password(w, next->redis.password);
     w->servers.config = next;
-    fetch_configure(&w->intake);
+    room_configure(&w->intake);
     slots_set_recycling(&w->slots, next->worker.runner_jobs_max, next->worker.runner_age_us);
     w->due.room = true;
 }
@@ -307,11 +277,11 @@ static enum status open_hints(struct worker *w, struct err *err)
     struct hints_popper_options popper = {.nodes = hints,
                                           .waker = w->servers.hints,
                                           .block_us = c->worker.block_us,
-                                          .on_popped = on_popped,
-                                          .want = on_want,
-                                          .on_lost = on_lost_pop,
-                                          .on_news = on_news,
-                                          .ctx = w};
+                                          .on_popped = intake_popped,
+                                          .want = intake_want,
+                                          .on_lost = intake_lost_pop,
+                                          .on_news = intake_news,
+                                          .ctx = &w->intake};
     popper.nodes.on_node = on_hint_node;
     return hints_popper_open(&popper, &w->servers.popper, err);
 }
@@ -348,8 +318,8 @@ static enum status open_store(struct worker *w, struct err *err)
     struct job_store_options store = {.pg = w->servers.pg,
                                       .loop = w->servers.loop,
                                       .worker_id = "",
-                                      .on_freed = on_freed,
-                                      .ctx = w};
+                                      .on_freed = limits_freed,
+                                      .ctx = &w->intake};
     return job_store_open(&store, &w->servers.store, err);
 }
 

@@ -313,7 +313,7 @@ static void run_until_pushed(size_t count)
 
 static void pop(int64_t id)
 {
-    fetch_popped(&t.intake, &(struct hint){.id = id, .score = 5, .queue = "default"}, 1);
+    intake_popped(&t.intake, &(struct hint){.id = id, .score = 5, .queue = "default"}, 1);
 }
 
 static void answer_lock(enum redlock_result verdict)
@@ -355,12 +355,12 @@ static void end(int64_t id)
 
 START_TEST(it_wants_ids_for_idle_runners_and_only_with_a_row)
 {
-    ck_assert_uint_ge(fetch_want(&t.intake), 2);
+    ck_assert_uint_ge(intake_want(&t.intake), 2);
     t.standing.is_registered = false;
-    ck_assert_uint_eq(fetch_want(&t.intake), 0);
+    ck_assert_uint_eq(intake_want(&t.intake), 0);
     t.standing.is_registered = true;
     t.standing.is_quiet = true;
-    ck_assert_uint_eq(fetch_want(&t.intake), 0);
+    ck_assert_uint_eq(intake_want(&t.intake), 0);
 }
 END_TEST
 
@@ -450,7 +450,7 @@ START_TEST(hints_without_room_go_back)
     const struct hint of_kind[] = {{.id = 1, .queue = "default", .kind = "a"},
                                    {.id = 2, .queue = "default", .kind = "a"}};
     t.idle = 1;
-    fetch_popped(&t.intake, of_kind, 2);
+    intake_popped(&t.intake, of_kind, 2);
     ck_assert_uint_eq(active_total(&t.active), 1);
     run_until_pushed(1);
     ck_assert_int_eq(t.pushed[0], 2);
@@ -468,7 +468,7 @@ START_TEST(the_hint_of_a_job_that_was_handed_back_returns_when_the_end_is_taken)
     end(1);
     t.active.ended->is_returned = true;
     t.due = (struct due){.listen = false};
-    fetch_take_ended(&t.intake);
+    let_go_ended(&t.intake);
     ck_assert_ptr_null(t.active.ended);
     ck_assert(t.due.room && t.due.end);
     run_until_pushed(1);

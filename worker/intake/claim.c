@@ -53,7 +53,7 @@ static void refused_before_lock(struct intake *in, struct active_job *job, enum 
 {
     job->refused = why;
     if (why == CLAIM_NOT_TRIED) {
-        fetch_pause(in);
+        room_pause(in);
     }
 }
 
@@ -62,9 +62,9 @@ static void let_refused_go(struct intake *in, struct active_job *job)
     int64_t id = job->id;
     bool is_limited = job->refused == CLAIM_LIMITED;
     if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER && !is_limited) {
-        fetch_put_back(in, job);
+        let_go_hint(in, job);
     }
-    fetch_let_go(in, job);
+    let_go_job(in, job);
     if (is_limited) {
         limits_refused(in, id);
     }
@@ -92,15 +92,15 @@ static void on_refused(struct intake *in, const struct refused_job *r)
         if (is_full) {
             limits_full(in, r->queue);
         } else if (is_ours) {
-            in->fetch.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
+            in->room.ahead_pause_until_us = clock_boot_us() + AHEAD_PAUSE_US;
         }
     } else if (r->why == CLAIM_PUT_BACK || r->why == CLAIM_NOT_TRIED) {
-        fetch_put_back(in, job);
+        let_go_hint(in, job);
     }
     if (r->why == CLAIM_NOT_TRIED) {
-        fetch_pause(in);
+        room_pause(in);
     }
-    fetch_let_go(in, job);
+    let_go_job(in, job);
     if (r->why == CLAIM_LIMITED) {
         limits_refused(in, r->id);
     }
@@ -154,7 +154,7 @@ void claim_place_long(struct intake *in)
         if (job->is_placed || lengths_is_short(job->length, now)) {
             continue;
         }
-        if (fetch_places(in) > 0) {
+        if (room_places(in) > 0) {
             active_place(in->env.active, job);
         } else {
             pass_on(in, job, now);
@@ -324,8 +324,8 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     probe("W5");
     count_claim(in, count > 0 ? jobs[0].id : refused[0].id);
     if (count > 0) {
-        in->fetch.pause_us = 0;
-        in->fetch.setbacks_since_us = 0;
+        in->room.pause_us = 0;
+        in->room.setbacks_since_us = 0;
     }
     for (size_t i = 0; i < count; i++) {
         on_one_claimed(in, &jobs[i]);
@@ -342,7 +342,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     if (count > 0 || is_any_put_back) {
         hint_return_pace(in, count > 0);
     }
-    sift_claimed(in, count, gone, refused_count);
+    sift_claimed(&in->sift, count, gone, refused_count);
     limits_answered(in, count, limited);
     limits_ask(in);
     limits_update(in);

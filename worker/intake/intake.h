@@ -12,8 +12,10 @@
 #include "worker/intake/fetch.h"
 #include "worker/intake/held_hints.h"
 #include "worker/intake/hint_return.h"
+#include "worker/intake/let_go.h"
 #include "worker/intake/limits.h"
 #include "worker/intake/listen.h"
+#include "worker/intake/room.h"
 #include "worker/intake/sift.h"
 #include "worker/jobs/active_jobs.h"
 #include "worker/jobs/lengths.h"
@@ -38,6 +40,7 @@ struct intake_env {
 
 struct intake {
     struct intake_env env;
+    struct room room;
     struct fetch fetch;
     struct listen listen;
     struct limits limits;
@@ -48,6 +51,12 @@ struct intake {
 
 enum status intake_open(struct intake *in, const struct intake_env *env, struct err *err) MUST_USE;
 void intake_close(struct intake *in);
+
+/* The callbacks of hints_popper; their context is the intake. */
+size_t intake_want(void *intake);
+void intake_popped(void *intake, const struct hint *list, size_t count);
+void intake_lost_pop(void *intake);
+void intake_news(void *intake);
 
 /* True if it waits for no answer about a hint and has none to put back. */
 bool intake_is_idle(const struct intake *in);

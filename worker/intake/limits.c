@@ -60,8 +60,9 @@ static void add_hint(void *ctx, const struct freed_job *job)
                                        .queue = job->queue});
 }
 
-void limits_freed(struct intake *in, const struct freed_job *job)
+void limits_freed(void *intake, const struct freed_job *job)
 {
+    struct intake *in = intake;
     if (in->env.standing->stage != WORKER_CLOSING) {
         add_hint(in, job);
         hint_return_now(in);
@@ -235,12 +236,6 @@ size_t limits_want(const struct intake *in, const struct capacity_facts *f, size
         return want; /* any number of jobs of the other queues may be tried */
     }
     return capacity_try(f, credit);
-}
-
-bool limits_is_shut(struct intake *in, const char *queue)
-{
-    const struct full_queue *q = find_full(in, queue);
-    return q != NULL && q->shut_until_us > 0;
 }
 
 void limits_update(struct intake *in)

@@ -19,6 +19,7 @@
 #include "store/jobs/job_store.h"
 #include "worker/intake/capacity.h"
 
+#include <string.h>
 #include <uv.h>
 
 #define LIMITS_REFUSED_MAX 500
@@ -61,8 +62,9 @@ struct limits {
 
 void limits_popped(struct intake *in, const struct hint *hint);
 
-/* Call when the job store reports that a run has ended and this job may be claimed now. */
-void limits_freed(struct intake *in, const struct freed_job *job);
+/* Called by the job store when a run has ended and this job may be claimed now; its context is the
+ * intake. */
+void limits_freed(void *intake, const struct freed_job *job);
 
 /* limits_refused() notes a job that was refused because of a limit and whose lease is being
  * released. Until the release is acknowledged, another worker that pops the job's hint finds it
@@ -80,7 +82,16 @@ void limits_full(struct intake *in, const char *queue);
 bool limits_take(struct intake *in, const char *queue);
 void limits_claimed(struct intake *in, const struct active_job *job);
 void limits_ended(struct intake *in, const struct active_job *job);
-bool limits_is_shut(struct intake *in, const char *queue);
+/* True if nothing of this queue may be tried now. */
+static inline bool limits_is_shut(const struct limits *l, const char *queue)
+{
+    for (size_t i = 0; i < l->full_count; i++) {
+        if (strcmp(l->full[i].name, queue) == 0) {
+            return l->full[i].shut_until_us > 0;
+        }
+    }
+    return false;
+}
 /* Call when a claim has been answered and its jobs wait for runners. `refused`: because of
  * limits. */
 void limits_answered(struct intake *in, size_t claimed, size_t refused);

@@ -54,7 +54,7 @@ static enum status listen_to_sets(struct intake *in, enum hints_left left, struc
     for (size_t q = 0; listens && q < in->env.servers->config->worker.queue_count; q++) {
         const char *queue = in->env.servers->config->worker.queues[q];
         int weight = in->listen.weights[q];
-        if (listen_is_paused(in, queue) || limits_is_shut(in, queue)) {
+        if (listen_is_paused(in, queue) || limits_is_shut(&in->limits, queue)) {
             continue;
         }
         add_set(&sets[count++], queue, weight, "");

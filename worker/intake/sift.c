@@ -3,17 +3,6 @@
 
 #include "worker/intake/intake.h"
 
-/* A worker that meets only a few such hints, as after a cancel, continues to lock them: sifting
- * would ask PostgreSQL twice for the jobs that exist. */
-#define GONE_MANY 50
-
-void sift_claimed(struct intake *in, size_t claimed, size_t gone, size_t refused)
-{
-    struct sift *s = &in->sift;
-    s->gone = claimed == 0 && gone == refused ? s->gone + gone : 0;
-    s->is_on = s->is_on || s->gone >= GONE_MANY;
-}
-
 size_t sift_want(const struct intake *in, size_t want)
 {
     const struct sift *s = &in->sift;
@@ -57,7 +46,7 @@ static void on_answered(void *ctx, enum status st)
     struct intake *in = ctx;
     struct sift *s = &in->sift;
     if (st == STATUS_OK) {
-        take_open(in, fetch_room(in));
+        take_open(in, room_left(in));
     } else {
         for (size_t i = 0; i < s->asked_count; i++) {
             const struct hint h = kept_hint_as_hint(&s->asked[i]);

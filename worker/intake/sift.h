@@ -20,8 +20,16 @@ struct sift {
     size_t asked_count;
 };
 
+/* A worker that meets only a few such hints, as after a cancel, continues to lock them: sifting
+ * would ask PostgreSQL twice for the jobs that exist. */
+#define SIFT_GONE_MANY 50
+
 /* Call with the result of each claim. */
-void sift_claimed(struct intake *in, size_t claimed, size_t gone, size_t refused);
+static inline void sift_claimed(struct sift *s, size_t claimed, size_t gone, size_t refused)
+{
+    s->gone = claimed == 0 && gone == refused ? s->gone + gone : 0;
+    s->is_on = s->is_on || s->gone >= SIFT_GONE_MANY;
+}
 
 /* Returns how many ids to pop if `want` jobs are wanted. */
 size_t sift_want(const struct intake *in, size_t want);

@@ -97,7 +97,13 @@ void cancel_act(struct jobs *j)
     }
 }
 
+int64_t cancel_grace_us(const struct jobs *j, const struct active_job *job)
+{
+    return job->settings.grace_us > 0 ? job->settings.grace_us
+                                      : j->env.servers->config->lock.guard_us;
+}
+
 bool cancel_is_kill_due(const struct jobs *j, const struct active_job *job, int64_t now_us)
 {
-    return job->cancel_us > 0 && now_us - job->cancel_us >= run_grace_us(j, job);
+    return job->cancel_us > 0 && now_us - job->cancel_us >= cancel_grace_us(j, job);
 }

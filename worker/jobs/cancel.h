@@ -30,6 +30,9 @@ void cancel_take_notify(struct jobs *j, const char *payload);
 void cancel_take(struct jobs *j, const struct worker_beat_reply *reply);
 void cancel_act(struct jobs *j);
 
+/* Returns the time from the request to stop, because of a timeout or a cancel, until the kill. */
+int64_t cancel_grace_us(const struct jobs *j, const struct active_job *job);
+
 /* True once the job's grace has passed since its handler was asked to stop. */
 bool cancel_is_kill_due(const struct jobs *j, const struct active_job *job, int64_t now_us);
 

@@ -110,7 +110,7 @@ void deadlines_on_lease(struct jobs *j, struct redlock_batch *batch, size_t inde
 struct danger_facts deadlines_facts(const struct jobs *j, const struct active_job *job)
 {
     struct danger_facts f = {.timeout_at_us = job->started_us + job->settings.timeout_us,
-                             .grace_us = run_grace_us(j, job)};
+                             .grace_us = cancel_grace_us(j, job)};
     f.heartbeat_sent_us = job->heartbeat_frozen_us > 0 ? job->heartbeat_frozen_us
                                                        : j->env.standing->heartbeat_confirmed_us;
     if (!lease_is_lost(job)) {

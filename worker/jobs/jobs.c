@@ -17,6 +17,7 @@ void jobs_tick(struct jobs *j, int64_t now_us)
 {
     dispatch_take_results(j); /* also finds pages that were written over */
     deadlines_tick(j, now_us);
+    dispatch_tick(j, now_us);
     run_tick(j, now_us);
     live_tick(j, now_us);
     run_stats_save_tick(j, now_us);

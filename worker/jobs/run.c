@@ -220,12 +220,6 @@ void run_end_leaving(struct jobs *j)
     }
 }
 
-int64_t run_grace_us(const struct jobs *j, const struct active_job *job)
-{
-    return job->settings.grace_us > 0 ? job->settings.grace_us
-                                      : j->env.servers->config->lock.guard_us;
-}
-
 int64_t run_kill_at_us(const struct jobs *j, const struct active_job *job, int64_t now_us)
 {
     struct danger_facts facts = deadlines_facts(j, job);
@@ -442,7 +436,6 @@ static void log_runners_recovered(struct jobs *j, int64_t now)
 
 void run_tick(struct jobs *j, int64_t now_us)
 {
-    dispatch_tick(j, now_us);
     hand_back_waiting(j, now_us);
     j->env.due->dispatch = true;
     log_kept_results(j, now_us);

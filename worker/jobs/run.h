@@ -18,8 +18,8 @@ struct runs {
 
 /* The events of slots; see struct slot_events. */
 void run_on_room(struct jobs *j, struct slot *slot);
-void run_on_ended(struct jobs *j, const struct slot *slot, void *job, const struct slot_run *run);
-void run_on_returned(struct jobs *j, const struct slot *slot, void *job);
+void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const struct slot_run *run);
+void run_on_returned(struct jobs *j, const struct slot *slot, void *user);
 void run_on_died(struct jobs *j, const struct slot *slot, int pid, const char *text);
 
 /* Ends the jobs that leave before they reached a handler (active_leave()). */
@@ -31,8 +31,6 @@ void run_hand_back(struct jobs *j, struct active_job *job);
 void run_fail(struct jobs *j, struct active_job *job, const struct err *why);
 /* The job is now first in its runner's queue. */
 void run_begun(struct jobs *j, struct active_job *job, int64_t now_us);
-/* Returns the time from the request to stop, because of a timeout or a cancel, until the kill. */
-int64_t run_grace_us(const struct jobs *j, const struct active_job *job);
 /* Returns when its runner must end itself (fault.A4). */
 int64_t run_kill_at_us(const struct jobs *j, const struct active_job *job, int64_t now_us);
 /* Passes that time to the runners of all jobs that run. */
