@@ -108,27 +108,11 @@ const shortNode = (node) => node.replace(/^unix:.*\/([^/]+\/[^/]+)$/, "unix:…/
 
 const votes = (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}`;
 
-function clockText(ms) {
-  const text = ms === null || ms === undefined ? "–" : `${ms.toFixed(1)} ms`;
-  return ms > 0 ? `+${text}` : text;
-}
-
-// The table of nodes if the server has one, else the list with what the leader counts.
-function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
-  if (nodes) {
-    return panel("Lock nodes", { isFlush: true }, table("lock nodes", [
-      { name: "Node", class: "main", cell: (n) => h("span", { title: n.node }, shortNode(n.node)) },
-      { name: "State", cell: (n) => mark(n.state) },
-      { name: "Latency", class: "number", cell: (n) =>
-        duration(n.latency_ms === null ? null : n.latency_ms / 1000) },
-      { name: "Clock", class: "number", cell: (n) => clockText(n.clock_ahead_ms) },
-    ], nodes, { rowKey: (n) => n.node }));
-  }
+function nodesPanel({ cluster, schedulers }) {
   const one = schedulers.find((s) => s.state === "leader") ?? schedulers[0];
   const all = one && one.lock_nodes_voting === one.lock_nodes;
   return panel("Lock nodes", {},
-    one && h("p", null, mark(all ? "voting" : "warn",
-      { text: `${votes(one)} vote` })),
+    one && h("p", null, mark(all ? "voting" : "warn", { text: `${votes(one)} vote` })),
     h("ul", null, String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) =>
       h("li.mono", { key: node, title: node }, shortNode(node)))));
 }

@@ -125,8 +125,6 @@ function dataPanels({ job }, { session }) {
     job.result !== null && job.result !== undefined && panel("Result", {}, json(job.result, "result")),
     job.checkpoint !== null && job.checkpoint !== undefined &&
       panel("Checkpoint", {}, json(job.checkpoint, "checkpoint")),
-    job.log_tail && panel(job.state === "running" ? "Log, while it runs" : "Log", {},
-      log(job.log_tail, "log")),
     job.metadata && panel("Metadata", {}, json(job.metadata, "metadata"))];
 }
 
@@ -146,7 +144,7 @@ function factsPanel({ job }) {
     ["Backoff", job.backoff], ["Exclusive key", job.exclusive_key], ["Second key", job.second_key],
     ["Unique key", job.unique_key], ["Tenant", job.share_key], ["Tags", tags(job.tags)],
     ["Batch", job.batch && h("a", { href: href("jobs", null, { batch: job.batch }) }, `#${job.batch}`)],
-    ["Map", job.map],
+    ["Map", job.unique_key?.match(/^map:([^:]+):/)?.[1]],
     ["Owner", job.owner], ["Version", String(job.version)],
     ["Generation", job.generation ? String(job.generation) : null]]));
 }

@@ -159,7 +159,6 @@ function draw(data, context) {
   return [
     drawHead(context),
     data.batch && batchNotice(data.batch),
-    params.has("args") && h("p.quiet.small", null, "Args are searched in the newest 10,000 jobs."),
     panel(null, { isFlush: true }, list(data, context)),
     pager(data, params), bar(data, context)];
 }

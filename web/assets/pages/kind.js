@@ -49,12 +49,11 @@ function draw(data, { session, reload }) {
         session.can_act && button(k.paused ? "Resume" : "Pause", async () =>
           (await pauseKind(k)) && reload(), { icon: k.paused ? "play" : "pause" })] }),
     figures([
-      k.p50_s !== undefined && { name: "Runs for, p50", value: duration(k.p50_s), note: "half of the runs" },
       { name: "Runs for, mean", value: duration(k.mean_s),
-        note: k.runs === null ? "not measured yet" : `${plural(k.runs, "run")}, from ${ago(k.since_at)} on` },
+        note: k.runs === null ? "not measured yet" : `${plural(k.runs, "run")}, the first ${ago(k.since_at)}` },
       { name: "Runs for, p95", value: duration(k.p95_s), note: "19 of 20 runs take less" },
       { name: "Workers", value: count(k.workers),
-        note: `${k.plugin ?? ""} ${k.version ?? ""}` }].filter(Boolean)),
+        note: `${k.plugin ?? ""} ${k.version ?? ""}` }]),
     h("div.columns", null, h("div.span8.stack", null, errors(data)),
       h("div.span4.stack", null, rules(data),
         k.of_plugin && Object.keys(k.of_plugin).length > 0 &&

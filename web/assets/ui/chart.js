@@ -4,21 +4,22 @@ import { h } from "../dom.js";
 import { mark, stateOf, shape } from "../state.js";
 
 const SPARK_WIDTH = 200;
+const SPARK_HEIGHT = 36;
 
 // The course of a number; null: not known. The label says it in words.
-export function spark(values, { label, colour = "accent", height = 36 } = {}) {
+export function spark(values, { label, colour = "accent" } = {}) {
   const known = values.filter((v) => v !== null);
   const top = Math.max(...known, 0) || 1;
   const step = SPARK_WIDTH / Math.max(values.length - 1, 1);
-  const y = (v) => height - 1 - (v / top) * (height - 3);
+  const y = (v) => SPARK_HEIGHT - 1 - (v / top) * (SPARK_HEIGHT - 3);
   const runs = runsOf(values).map((run) => run.map(([i, v]) => `${round(i * step)},${round(y(v))}`));
-  return h("svg.chart", { viewBox: `0 0 ${SPARK_WIDTH} ${height}`, height,
+  return h("svg.chart", { viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, height: SPARK_HEIGHT,
     preserveAspectRatio: "none", role: "img", "aria-label": label,
     style: { "--c": `var(--${colour})` } },
-  h("path.grid", { d: `M0,${height - 0.5}H${SPARK_WIDTH}` }),
+  h("path.grid", { d: `M0,${SPARK_HEIGHT - 0.5}H${SPARK_WIDTH}` }),
   runs.map((points) => [
-    h("path.area", { d: `M${points[0].split(",")[0]},${height}L${points.join("L")}L` +
-      `${points.at(-1).split(",")[0]},${height}Z` }),
+    h("path.area", { d: `M${points[0].split(",")[0]},${SPARK_HEIGHT}L${points.join("L")}L` +
+      `${points.at(-1).split(",")[0]},${SPARK_HEIGHT}Z` }),
     h("path.stroke", { d: `M${points.join("L")}` })]));
 }
 
