@@ -53,7 +53,9 @@ class Api:
         return answer["job"]["id"]
 
     def job(self, job_id):
-        return self.ask("GET", f"jobs/{job_id}")[1]["job"]
+        status, answer = self.ask("GET", f"jobs/{job_id}")
+        assert status == 200, answer
+        return answer["job"]
 
 
 class Page:

@@ -28,6 +28,8 @@ ACTS = {"Retry", "Cancel", "Delete", "Edit", "Enqueue a copy", "Pause", "Resume"
         "Run now"}
 EVIL = "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>"
 
+BUTTONS = "return [...document.querySelectorAll('main button')].map((button) => button.innerText.trim())"
+
 # What has the focus, and whether that can be seen: an outline, or a thick box in a diagram.
 FOCUS = """
     const e = document.activeElement, style = getComputedStyle(e), box = e.querySelector('.box');
@@ -264,7 +266,7 @@ class Reading(PageTest):
         self.page.log_in(READER)
         for place in (*PLACES, f"#/jobs/{job}", f"#/jobs?tag={self.tag}", "#/queues/default"):
             self.page.go(place)
-            buttons = [button.text.strip() for button in self.page.all("main button")]
+            buttons = self.page.js(BUTTONS)
             self.assertEqual(ACTS.intersection(buttons), set(), place)
             self.assertEqual(self.page.all("main input[type=checkbox]"), [], place)
         reader = Api(URL, READER)
@@ -374,9 +376,13 @@ class Dying(PageTest):
         pid = self.page.until("its worker", lambda: self.api.job(job)["pid"])
         os.kill(pid, signal.SIGKILL)
         self.page.go("#/cluster")
-        self.page.until("the dead worker", lambda: re.search(rf"{pid}\s+(stale|dead|rescued)", self.page.text()))
+        self.page.until("the dead worker, or no worker once its job is free", lambda: not re.search(
+            rf"{pid}\s+live", self.page.text()))
         self.page.until("its end", lambda: self.api.job(job)["state"] == "completed")
         self.assertEqual(self.api.job(job)["attempt"], 2)
+        self.page.go(f"#/jobs/{job}")
+        self.page.until("both attempts", lambda: re.search(
+            r"Attempt 1 started.*Attempt 1 (lost|crashed).*Attempt 2 started", self.page.text(), re.S))
 
 
 def main(words):

@@ -2,7 +2,7 @@
 // The page as a whole: who is there, where one is, what is shown, and when it is read again.
 import { h, render } from "./dom.js";
 import { act, get, whenUnauthorized } from "./api.js";
-import { live, startLive } from "./live.js";
+import { live, restartLive, startLive } from "./live.js";
 import { startKeys } from "./keys.js";
 import { applyTheme, onPrefs } from "./prefs.js";
 import { route } from "./route.js";
@@ -187,7 +187,9 @@ function welcome(session) {
     draw();
   } else {
     arrive();
-    if (!view.isLive) {
+    if (view.isLive) {
+      restartLive();
+    } else {
       view.isLive = true;
       startLive(hear);
     }

@@ -52,6 +52,12 @@ function adjust() {
   }
 }
 
+// After a login or logout: the stream belongs to who was there before.
+export function restartLive() {
+  connection.leave();
+  adjust();
+}
+
 // onmessage({mode}, {counters} or {topics}); topics ["all"]: everything may have changed.
 export function startLive(onmessage) {
   listener = onmessage;

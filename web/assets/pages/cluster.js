@@ -17,13 +17,14 @@ const RUNNING_SHOWN = 200;
 const ACTS_SHOWN = 20;
 const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
 
-async function load({ session }, signal) {
-  const [cluster, { workers }, running, audit] = await Promise.all([get("cluster", null, signal),
-    get("workers", null, signal), get("jobs", RUNNING, signal),
+async function load({ session, live }, signal) {
+  const [cluster, counters, running, audit] = await Promise.all([get("cluster", null, signal),
+    get("overview", null, signal), get("jobs", RUNNING, signal),
     session.role === "operator" ? get("audit", null, signal) : null]);
+  live.counters = counters; // its workers have more columns, and it comes by itself
   const byWorker = new Map();
   running.jobs.forEach((j) => byWorker.set(j.worker_id, [...byWorker.get(j.worker_id) ?? [], j]));
-  return { ...cluster, workers, byWorker, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
+  return { ...cluster, byWorker, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
 }
 
 const ASKS = {
@@ -53,7 +54,7 @@ function workerActs(w, reload) {
     button("Drain", () => ask(w, "drain", reload), { class: "slim danger" }));
 }
 
-function workersPanel({ workers, byWorker }, { session, state, redraw, reload }) {
+function workersPanel({ byWorker }, { session, live: { counters: { workers } }, state, redraw, reload }) {
   state.open ??= new Set();
   const toggle = (id) => {
     state.open[state.open.has(id) ? "delete" : "add"](id);
@@ -135,7 +136,7 @@ function auditPanel({ audit }) {
 }
 
 function draw(data, context) {
-  const live = data.workers.filter((w) => ["live", "quiet"].includes(w.state));
+  const live = context.live.counters.workers.filter((w) => ["live", "quiet"].includes(w.state));
   return [
     h("div.page-head", null, h("h1", null, "Cluster"), h("span.quiet", null,
       `${plural(live.length, "live worker")}, ${count(live.reduce((n, w) => n + w.running, 0))} of ` +
