@@ -7,7 +7,7 @@ import { mark } from "../state.js";
 import { button } from "../ui/field.js";
 import { panel } from "../ui/panel.js";
 import { table } from "../ui/table.js";
-import { meter, spark } from "../ui/chart.js";
+import { spark } from "../ui/chart.js";
 import { empty } from "../ui/notice.js";
 import { pauseQueue } from "../queue_acts.js";
 import { count, decimal, duration } from "../format.js";
@@ -52,8 +52,8 @@ function keysPanel({ keys }) {
   return keys.length > 0 && panel("Keys with a limit, or held", { isFlush: true }, table("keys", [
     { name: "Key", class: "main fill", cell: (k) => h("div.clip", { title: k.key }, k.key) },
     { name: "Limited by", cell: (k) => k.pattern && h("span.quiet", null, `pattern ${k.pattern}`) },
-    { name: "Running", cell: (k) => (k.max_running ? meter(k.running / k.max_running,
-      `${count(k.running)} of ${count(k.max_running)}`) : count(k.running)) },
+    { name: "Running", class: "number", cell: (k) => (k.max_running
+      ? `${count(k.running)} of ${count(k.max_running)}` : count(k.running)) },
     { name: "Starts", class: "number", cell: (k) => (k.starts_per_s ? `${decimal(k.starts_per_s)} /s` : "–") },
     { name: "May start now", class: "number", cell: (k) => count(k.may_start_now) },
   ], keys, { rowKey: (k) => k.key }));

@@ -10,7 +10,7 @@ export function table(label, columns, rows, { rowKey, chosen, onchoose, onchoose
   if (rows.length === 0 && empty) {
     return empty;
   }
-  const box = { class: isSlim && "slim" };
+  const box = { class: isSlim ? null : "cards" };
   return h("div.table-box", box, h("table.table", { role: "table", "aria-label": label },
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
       chosen && h("th.check", { role: "columnheader" }, allBox(rows, rowKey, chosen, onchooseAll)),
