@@ -24,14 +24,14 @@ function draw(data, { session, reload }) {
     { name: "p95", class: "number", cell: (k) => duration(k.p95_s) },
     { name: "Timeout", class: "number", cell: (k) => duration(k.timeout_s) },
     { name: "Attempts", class: "number", cell: (k) => count(k.max_attempts) },
-    isSet && { name: "By hand", cell: (k) => k.set_by_hand && h("span.quiet", null, k.set_by_hand) },
+    isSet && { name: "Overridden", cell: (k) => k.set_by_hand && h("span.quiet", null, k.set_by_hand) },
     session.can_act && { name: "", label: "acts", class: "acts", cell: (k) =>
       button(k.paused ? "Resume" : "Pause", async () => (await pauseKind(k)) && reload(),
         { class: "slim", icon: k.paused ? "play" : "pause" }) },
   ].filter(Boolean);
   return [h("div.page-head", null, h("h1", null, "Kinds")),
     panel(null, { isFlush: true }, table("kinds", columns, data.kinds, { rowKey: (k) => k.kind,
-      empty: empty("No kind yet.", "A worker announces its kinds when it starts.") }))];
+      empty: empty("No kinds yet.", "A worker announces its kinds when it starts.") }))];
 }
 
 export const kinds = { title: () => "Kinds", topics: ["workers"], load, draw };

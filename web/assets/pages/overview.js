@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overview: is all well, how much is done, where does it wait.
+// Overview: whether all is well, how much gets done, and where jobs wait.
 import { h } from "../dom.js";
 import { get } from "../api.js";
 import { href, replace } from "../route.js";
@@ -47,7 +47,7 @@ function totals(counters) {
   return of;
 }
 
-// What ended in the period, as far as it is known: the last 15 min are in the counters.
+// The jobs that ended in the period, as far as known; the counters cover the last 15 min.
 function ended({ rows, step }, counters, period) {
   if (period === "15m") {
     const { completed, discarded, minutes, estimated } = counters.finished.at(-1);
@@ -64,7 +64,7 @@ function waitFigure(rows, counters) {
   const last = waits.filter((w) => w !== null).at(-1);
   const chart = spark(waits, { label: "95th percentile of the waits, over the period" });
   return last === undefined
-    ? { name: "Oldest due job waits", value: oldest, note: "no job has begun yet", chart }
+    ? { name: "Oldest due job waits", value: oldest, note: "no job has started yet", chart }
     : { name: "Wait, p95", value: duration(last), note: `oldest due job waits ${oldest}`, chart };
 }
 
@@ -76,9 +76,9 @@ function head(data, counters, period) {
     { name: "Finished", value: decimal(e.all / e.seconds), unit: "/s",
       note: `${count(e.all, e.estimated)} in ${duration(e.seconds)}`,
       chart: spark(values("completed"), { label: "completed jobs over the period" }) },
-    { name: "Failed for good", value: percent(e.all === 0 ? null : e.failed / e.all),
+    { name: "Discarded", value: percent(e.all === 0 ? null : e.failed / e.all),
       note: plural(e.failed, "job"), chart: spark(values("discarded"),
-        { label: "failed jobs over the period", colour: "bad" }) },
+        { label: "discarded jobs over the period", colour: "bad" }) },
     waitFigure(data.rows, counters),
     { name: "Slots in use", value: count(sum(live, "running")), unit: `of ${count(sum(live, "slots"))}`,
       note: plural(live.length, "live worker"), chart: slotsMeter(live) },
@@ -94,7 +94,7 @@ function finishedPanel({ rows, step }) {
     ({ name, state: name, colour: name, values: rows.map((r) => r[name]) }));
   const first = rows.find((r) => r.completed !== null);
   return panel("Finished jobs", { tools: legend(parts),
-    footer: first !== rows[0] && (first ? `Known since ${clock(first.at)}.` : "Nothing is known yet.") },
+    footer: first !== rows[0] && (first ? `Data since ${clock(first.at)}.` : "No data yet.") },
   bars(parts, rows.map((r) => clock(r.at)), { format: count,
     label: `finished jobs per ${duration(step)}` }));
 }
@@ -103,7 +103,8 @@ function flowPanel(counters) {
   const t = totals(counters);
   const last = counters.finished.at(-1) ?? {};
   const shown = (name) => t[name] ?? count(last[name], last.estimated);
-  return panel("Jobs by state", { footer: `Ended jobs: those of the last ${last.minutes ?? 15} min.` },
+  const footer = `Completed, discarded and cancelled: in the last ${last.minutes ?? 15} min.`;
+  return panel("Jobs by state", { footer },
     flow({ label: "jobs by state", total: shown,
       href: (name) => href("jobs", null, { state: name }), below: () => "" }),
     h("ul.unseen", null, Object.keys(JOB_STATES).map((name) => h("li", null, `${name} ${shown(name)}`))));
@@ -113,7 +114,7 @@ function queuePanel(counters) {
   const rows = [...counters.queues].sort((a, b) => (b.oldest_due_s ?? -1) - (a.oldest_due_s ?? -1))
     .slice(0, QUEUES_SHOWN);
   const top = Math.max(1, ...rows.map((q) => (q.paused ? 0 : q.oldest_due_s ?? 0)));
-  return panel("Where it waits", { isFlush: true,
+  return panel("Oldest due jobs", { isFlush: true,
     tools: h("a.small", { href: href("queues") }, "All queues") },
   table("queues by oldest due job", [
     { name: "Queue", class: "main", cell: (q) => h("a", { href: href("queues", q.queue) }, q.queue) },
@@ -122,7 +123,8 @@ function queuePanel(counters) {
     { name: "Oldest due", class: "fill", cell: (q) => (q.paused ? mark("paused")
       : meter((q.oldest_due_s ?? 0) / top, duration(q.oldest_due_s), { label: "oldest due job",
         colour: (q.oldest_due_s ?? 0) > 60 ? "warn" : "accent" })) },
-  ], rows, { rowKey: (q) => q.queue, isSlim: true, empty: empty("No queue yet.", "Enqueue a first job.") }));
+  ], rows, { rowKey: (q) => q.queue, isSlim: true,
+    empty: empty("No queues yet.", "Enqueue your first job.") }));
 }
 
 function hostPanel(counters) {
@@ -135,7 +137,7 @@ function hostPanel(counters) {
       { name: "State", cell: (w) => mark(w.state) },
       { name: "Slots", class: "fill", cell: (w) => slots(w.running, w.slots) },
     ], rows, { rowKey: (w) => w.worker_id ?? `${w.host}/${w.pid}`, isSlim: true,
-      empty: empty("No worker lives.", "Start claimd-worker.") }));
+      empty: empty("No live workers.", "Start claimd-worker.") }));
 }
 
 function controlPanel({ health }, checks) {
