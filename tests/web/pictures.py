@@ -84,7 +84,7 @@ def shop():
     """The cluster of the pictures."""
     handlers = {"command": ["/usr/bin/python3", os.path.join(HERE, "shop.py")], "kinds": KINDS,
                 "env": {"PYTHONPATH": os.path.join(ROOT, "sdk/python")}}
-    return Cluster(sys.argv[1], workers=3, handlers=handlers,
+    return Cluster(sys.argv[1], workers=3, handlers=handlers, login="postgres",  # doctor can do all its checks
                    env={"CLAIMD_WORKER_QUEUES": ",".join(QUEUES), "CLAIMD_WORKER_SLOTS": "8"},
                    web={"cluster_name": "production", "cluster_colour": "#b4236a",
                         "assets_dir": os.path.join(ROOT, "web/assets")})
