@@ -49,7 +49,8 @@ function tools(data, { session, reload }) {
 
 function situation({ job }) {
   const kind = { discarded: "fail", retryable: "warn", completed: "completed", running: "running" };
-  return notice(kind[job.state] ?? job.state, capital(job.situation ?? job.state),
+  const text = FINAL.includes(job.state) ? `${job.state} ${ago(job.finalized_at)}` : job.situation;
+  return notice(kind[job.state] ?? job.state, capital(text ?? job.state),
     { detail: job.error && [!FINAL.includes(job.state) && "The last attempt failed: ",
       h("span.mono", null, job.error)] });
 }
