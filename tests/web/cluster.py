@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private cluster with claimd-web before it, which acts as a login of role claimd_web and no more."""
+"""A private cluster with claimd-web before it, which has the rights of role claimd_web and no more by default."""
 
 import json
 import os
@@ -15,9 +15,9 @@ READER = "reader-of-the-page-00001"
 
 class Cluster:
     """`claimctl dev` and claimd-web, in a folder that is removed. workers: how many; env: for all programs; web:
-    options of claimd-web."""
+    options of claimd-web; login: whose rights claimd-web has in PostgreSQL."""
 
-    def __init__(self, bin_dir, workers=2, handlers=None, env=None, web=None):
+    def __init__(self, bin_dir, workers=2, handlers=None, env=None, web=None, login="web_login"):
         self.bin = os.path.abspath(bin_dir)
         self.folder = tempfile.TemporaryDirectory(prefix="web-")
         os.chmod(self.folder.name, 0o755)
@@ -34,7 +34,7 @@ class Cluster:
             file.write(f"operator anna {OPERATOR}\nreader rob {READER}\n")
         config = {**self.read("dev/claimd.json"), "web": {"listen": "127.0.0.1:0", "mode": "operate",
                                                           "tokens_file": self.path("tokens"), **(web or {})}}
-        config["postgres"]["conninfo"] = self.conninfo("web_login")
+        config["postgres"]["conninfo"] = self.conninfo(login)
         line = self.start(["claimd-web", "--config", self.write("web.json", config)], "event=ready")
         self.url = next(word for word in line.split() if word.startswith("http=")).removeprefix("http=")
 

@@ -21,6 +21,13 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 DRIVER = os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")
 
+# The button with this text or label, within the elements that a selector matches.
+FIND_BUTTON = """
+    const [text, within] = arguments;
+    const found = [...document.querySelectorAll(`${within} button, ${within} a.button`)]
+        .find((b) => (b.getAttribute("aria-label") ?? b.innerText).trim() === text);
+"""
+
 
 def is_there():
     return os.path.exists(CHROMIUM) and os.path.exists(DRIVER)
@@ -53,7 +60,9 @@ class Api:
         return answer["job"]["id"]
 
     def job(self, job_id):
-        return self.ask("GET", f"jobs/{job_id}")[1]["job"]
+        status, answer = self.ask("GET", f"jobs/{job_id}")
+        assert status == 200, answer
+        return answer["job"]
 
 
 class Page:
@@ -118,17 +127,14 @@ class Page:
     def all(self, css):
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
-    def button(self, text, within="body"):
-        """The button whose text or label is this one."""
-        return self.js("""
-            return [...document.querySelectorAll(`${arguments[1]} button, ${arguments[1]} a.button`)]
-                .find(b => (b.getAttribute('aria-label') ?? b.innerText).trim() === arguments[0])""", text, within)
-
     def click(self, text, within="body"):
-        """Clicks such a button as soon as it is there and may be pressed."""
+        """Clicks such a button as soon as it is there and enabled. In one step, as the page is redrawn all the time."""
         self.until(f"the button {text}", lambda: self.js(
-            "return arguments[0] !== null && !arguments[0].disabled", self.button(text, within)))
-        self.js("arguments[0].click()", self.button(text, within))
+            FIND_BUTTON + "if (!found || found.disabled) return false; found.click(); return true", text, within))
+
+    def focus(self, text, within="body"):
+        self.until(f"the button {text}", lambda: self.js(
+            FIND_BUTTON + "found?.focus(); return found !== undefined", text, within))
 
     def rows(self):
         return self.js("return [...document.querySelectorAll('main tr[data-row]')].map(r => r.dataset.row)")

@@ -19,8 +19,10 @@ from page import Api, Page
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 QUEUES = ["default", "mail", "billing", "media", "reports"]
-WARM_S = 70      # until the numbers of the last minute are those of a whole minute
-WORK_S = 150     # until the courses on Overview have a shape
+WORK_S = 850     # almost all of the 15 minutes that Overview shows
+SEEN_S = 90      # how long the page has been open by then: the courses of Queues
+RUSH = 600       # jobs that are suddenly due before the picture of Overview …
+RUSH_S = 4       # … and how long before it
 BYTES_MAX = 150_000
 KINDS = {"mail_send": {"timeout": "30s"}, "invoice_render": {"timeout": "1m"}, "thumbnail": {"timeout": "2m"},
          "webhook_post": {"timeout": "30s", "max_attempts": 8}, "report_build": {"timeout": "1h"}}
@@ -29,14 +31,17 @@ SCHEDULES = [("nightly_report", "report_build", "30 2 * * *", ["--zone", "Europe
              ("digest", "mail_send", "0 8-18/2 * * mon-fri", ["--zone", "America/New_York", "--queue", "mail"])]
 
 
+def thumbnail(number):
+    return {"kind": "thumbnail", "queue": "media", "args": {"path": f"uploads/{number}.mov"}}
+
+
 def jobs_of_a_second(second):
     """What the shop has to do in this second: more or less of it, as in a day."""
-    n = 14 + round(9 * math.sin(second / 22)) + random.randrange(4)
+    n = 14 + round(9 * math.sin(second / 70)) + random.randrange(4)
     made = [{"kind": "mail_send", "queue": "mail", "args": {"to": f"customer{i}@example.org"}} for i in range(n)]
     made += [{"kind": "invoice_render", "queue": "billing", "args": {"order": 47110 + second * 4 + i}}
              for i in range(4)]
-    made += [{"kind": "thumbnail", "queue": "media", "args": {"path": f"uploads/{second * 6 + i}.mov"}}
-             for i in range(5)]
+    made += [thumbnail(second * 6 + i) for i in range(5)]
     made += [{"kind": "webhook_post", "args": {"url": f"https://hooks.example.com/{i}"}} for i in range(3)]
     return made
 
@@ -44,7 +49,7 @@ def jobs_of_a_second(second):
 def seed(cluster, api):
     for name, kind, cron, more in SCHEDULES:
         cluster.ctl("schedules", "set", name, kind, cron, *more)
-    for pages in (300, 360):
+    for pages in (700, 800):
         api.enqueue("report_build", {"pages": pages, "month": "2026-10"}, queue="reports", tags=["month", "eu"])
     api.enqueue("mail_send", {"to": "all@example.org"}, queue="mail", delay="2h")
 
@@ -70,7 +75,7 @@ def picture(page, directory, name, height):
 
 def places(api):
     report = api.ask("GET", "jobs?kind=report_build&state=running&limit=1")[1]["jobs"][0]["id"]
-    return [("overview", "#/", 1400), ("jobs", "#/jobs", 900), ("job", f"#/jobs/{report}", 1180),
+    return [("overview", "#/", 1400), ("jobs", "#/jobs?state=running,retryable,discarded", 900), ("job", f"#/jobs/{report}", 1180),
             ("queues", "#/queues", 560), ("schedules", "#/schedules", 480), ("kinds", "#/kinds", 560),
             ("cluster", "#/cluster", 800)]
 
@@ -79,7 +84,7 @@ def shop():
     """The cluster of the pictures."""
     handlers = {"command": ["/usr/bin/python3", os.path.join(HERE, "shop.py")], "kinds": KINDS,
                 "env": {"PYTHONPATH": os.path.join(ROOT, "sdk/python")}}
-    return Cluster(sys.argv[1], workers=3, handlers=handlers,
+    return Cluster(sys.argv[1], workers=3, handlers=handlers, login="postgres",  # doctor can do all its checks
                    env={"CLAIMD_WORKER_QUEUES": ",".join(QUEUES), "CLAIMD_WORKER_SLOTS": "8"},
                    web={"cluster_name": "production", "cluster_colour": "#b4236a",
                         "assets_dir": os.path.join(ROOT, "web/assets")})
@@ -95,12 +100,15 @@ def main():
         api = Api(cluster.url, OPERATOR)
         seed(cluster, api)
         threading.Thread(target=feed, args=(api, stopped), daemon=True).start()
-        stopped.wait(WARM_S)
+        stopped.wait(WORK_S - SEEN_S)
         page = Page(cluster.url)
         page.log_in(OPERATOR)
-        stopped.wait(WORK_S)
+        stopped.wait(SEEN_S)
         for name, place, height in places(api):
             page.go(place)
+            if name == "overview":
+                api.ask("POST", "jobs/many", {"jobs": [thumbnail(i) for i in range(RUSH)]})
+                stopped.wait(RUSH_S)
             for scheme in ("light", "dark"):
                 page.scheme(scheme)
                 picture(page, directory, f"web-{name}-{scheme}", height)

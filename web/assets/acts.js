@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acts on jobs: what they are called, on which states they work, and the question before them.
+// Actions on jobs: their names, the states that allow them, and the question that comes first.
 import { h } from "./dom.js";
 import { act } from "./api.js";
 import { mark } from "./state.js";
@@ -15,7 +15,7 @@ export const JOB_ACTS = {
     states: ["discarded", "cancelled", "retryable", "scheduled"] },
   cancel: { text: "Cancel", icon: "cancel", will: "be cancelled", done: "cancelled",
     states: [...OPEN, "running"], isDanger: true },
-  delete: { text: "Delete", icon: "delete", will: "be deleted, with all that is known of them",
+  delete: { text: "Delete", icon: "delete", will: "be deleted, with their history",
     done: "deleted", states: ENDED, isDanger: true },
 };
 
@@ -33,13 +33,13 @@ function preview(name, n, jobs, isPart) {
   const a = JOB_ACTS[name];
   const unfit = jobs.filter((j) => !a.states.includes(j.state)).length;
   return { isEmpty: n === 0, verb: `${a.text} ${plural(n, "job")}`,
-    text: n === 0 ? "No job matches any more." : `${plural(n, "job")} will ${a.will}.`,
-    detail: unfit > 0 ? `${plural(unfit, "job")} ${isPart ? "of those looked at " : ""}` +
-      `will be refused, because of ${unfit === 1 ? "its" : "their"} state.` : null,
+    text: n === 0 ? "No jobs match any more." : `${plural(n, "job")} will ${a.will}.`,
+    detail: unfit > 0 ? `${plural(unfit, "job")} ${isPart ? "of the first 100 " : ""}` +
+      `cannot be changed in ${unfit === 1 ? "its" : "their"} state.` : null,
     rows: jobs.length > 0 && countsByState(jobs) };
 }
 
-// On chosen rows. Returns true if something was done.
+// Acts on the given jobs. Resolves with true if something may have changed.
 export async function actOnJobs(name, jobs) {
   const a = JOB_ACTS[name];
   const title = jobs.length === 1 ? `${a.text} job ${jobs[0].id}` : `${a.text} jobs`;
@@ -59,7 +59,7 @@ export async function actOnJobs(name, jobs) {
   });
 }
 
-// On all that match a filter, after the server has counted them.
+// Acts on all jobs that match a filter, once the server has counted them.
 export async function actOnFilter(name, filter) {
   const a = JOB_ACTS[name];
   const isWanted = await confirmAct({ title: `${a.text} all that match`, verb: a.text,
@@ -72,7 +72,7 @@ export async function actOnFilter(name, filter) {
   return isWanted && told(a, () => repeat(name, filter));
 }
 
-// The server stops after its time or the limit; the same request goes on.
+// The server stops at its limits; the same request then continues.
 async function repeat(name, filter) {
   const all = { done: 0, failed: [] };
   for (;;) {
@@ -104,11 +104,11 @@ async function told(a, run) {
 
 export function tellFailure(error) {
   const unknown = error.code === "unknown"
-    ? "The connection was lost while it was done: look before you repeat." : null;
+    ? "The connection was lost, so it may or may not have happened. Check before you try again." : null;
   toast("fail", unknown ?? error.message, error.hint);
 }
 
-// One act without a question, such as to resume a queue. Returns true if it was done.
+// Acts without a question, such as to resume a queue. Resolves with true on success.
 export async function actNow(method, path, body, done) {
   try {
     await act(method, path, body);

@@ -31,8 +31,8 @@ async function request(method, path, { params, body, version, signal } = {}) {
   const answer = await fetch(url, { method, headers, signal, credentials: "same-origin",
     body: method === "GET" ? undefined : JSON.stringify(body ?? {}) }).catch((cause) => {
     throw cause.name === "AbortError" ? cause
-      : new ApiError(0, { code: "unreachable", message: "The server does not answer.",
-        hint: "Is claimd-web running, and the network up?" });
+      : new ApiError(0, { code: "unreachable", message: "The server is not responding.",
+        hint: "Check claimd-web and the network." });
   });
   return read(answer, path);
 }
@@ -52,7 +52,7 @@ async function read(answer, path) {
 export const get = (path, params, signal) => request("GET", path, { params, signal });
 export const act = (method, path, body, version) => request(method, path, { body, version });
 
-// What may be missing: null instead of an error that says that it is not there.
+// For what may not exist: null in place of 404.
 export async function getIfAny(path, params, signal) {
   try {
     return await get(path, params, signal);

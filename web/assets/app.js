@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page as a whole: who is there, where one is, what is shown, and when it is read again.
+// The application: session, routing, loading and drawing.
 import { h, render } from "./dom.js";
 import { act, get, whenUnauthorized } from "./api.js";
-import { live, startLive } from "./live.js";
+import { live, restartLive, startLive } from "./live.js";
 import { startKeys } from "./keys.js";
 import { applyTheme, onPrefs } from "./prefs.js";
 import { route } from "./route.js";
@@ -14,9 +14,9 @@ import { failure, skeleton } from "./ui/waiting.js";
 const LISTS = ["overview", "jobs", "queues", "schedules", "kinds", "cluster"];
 const DETAILS = { jobs: "job", queues: "queue", schedules: "schedule", kinds: "kind" };
 const RELOAD_MIN_MS = 1000;
-const AGES_MS = 5000; /* ages are drawn again */
+const AGES_MS = 5000; /* how often ages such as "5 s ago" are redrawn */
 
-// view.state: what a page remembers while one stays on it; shown: the hash of what has been read.
+// view.state: what a page remembers until the user leaves it; shown: the hash whose data is shown.
 const view = { session: null, at: null, page: null, data: null, error: null, state: {}, readAt: 0,
   needsLogin: false };
 let loading = null;
@@ -65,7 +65,7 @@ function contents() {
   return [view.error && failure(view.error, reload), view.page.draw(view.data, context)];
 }
 
-// Reads what the page shows. A newer call replaces an older one.
+// Loads the data of the page. A newer call replaces an older one.
 async function load() {
   clearTimeout(reloadTimer);
   reloadTimer = null;
@@ -98,7 +98,7 @@ function reload() {
   load();
 }
 
-// After a hint: soon, but a slow answer is not asked for all the time.
+// After a hint: soon, but less often if answers are slow.
 function reloadSoon() {
   const rest = Math.max(RELOAD_MIN_MS, 4 * (view.took ?? 0));
   reloadTimer ??= setTimeout(() => {
@@ -111,7 +111,7 @@ function reloadSoon() {
   }, Math.max(0, view.readAt + rest - performance.now()));
 }
 
-// A page is fetched when one goes there first.
+// The module of a page is fetched on the first visit.
 async function pageAt({ page, id }) {
   const name = id === null ? LISTS.find((n) => n === page) : DETAILS[page];
   const known = name ?? "overview";
@@ -128,7 +128,7 @@ async function arrive() {
   try {
     page = await pageAt(at);
   } catch {
-    toast("fail", "The server does not answer.", "This page could not be fetched.");
+    toast("fail", "The server is not responding.", "The page could not be loaded.");
     return;
   }
   if (hash === location.hash) {
@@ -187,14 +187,16 @@ function welcome(session) {
     draw();
   } else {
     arrive();
-    if (!view.isLive) {
+    if (view.isLive) {
+      restartLive();
+    } else {
       view.isLive = true;
       startLive(hear);
     }
   }
 }
 
-// #token=… logs in, and goes away before anybody sees it.
+// #token=… logs in; it is removed from the URL at once.
 async function start() {
   const token = location.hash.match(/^#token=(.+)$/)?.[1];
   if (token) {
@@ -222,7 +224,7 @@ whenUnauthorized(() => {
 });
 addEventListener("hashchange", arrive);
 document.querySelector(".skip").addEventListener("click", (e) => {
-  e.preventDefault(); // the hash says where one is
+  e.preventDefault(); // the hash is the route
   document.getElementById("main").focus();
 });
 startKeys({ reload });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The times of a schedule in words. What has no short words is left as it is.
+// The times of a schedule in words; a text without a short description is returned unchanged.
 
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September",
   "October", "November", "December"];
@@ -40,7 +40,7 @@ function fiveText([minute, hour, day, month, weekday]) {
   return date === "every day" ? time.text : `${time.text}, ${date}`;
 }
 
-// {text, first: said before the days}
+// Returns {text, first}; first: the time comes before the days.
 function timeText(minute, hour) {
   const step = minute.match(/^\*\/(\d+)$/);
   if (minute === "*" || step) {
@@ -102,7 +102,7 @@ function dateText(day, month, weekday) {
   return inMonth === "" ? days : `${days} ${months}`;
 }
 
-// "mon-fri", "1,3", "jan" as names; null if it has a form without short words.
+// "mon-fri", "1,3", "jan" as names; null for other forms.
 function nameText(field, names, first) {
   const nameOf = (word) => {
     const n = /^\d+$/.test(word) ? Number(word) - first

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements as data, and a patch that makes a part of the document equal to them. Strings become
-// text nodes and nothing else: no data is ever parsed as HTML.
+// A small virtual DOM. Strings become text nodes and nothing else: no data is ever parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 // h("button.primary", {onclick: act}, "Retry"). A prop that begins with "on" is a handler, `style`
-// is an object of custom or plain properties, `key` keeps a node with its row; false, null and
-// undefined are left out, for props and for children.
+// is an object of CSS properties, `key` identifies a node among its siblings. Props and children that
+// are false, null or undefined are left out.
 export function h(name, props, ...children) {
   const [tag, ...classes] = name.split(".");
   const given = props ?? {};
@@ -21,7 +20,7 @@ export function h(name, props, ...children) {
   };
 }
 
-// Makes the children of `root` what `nodes` says; nodes that stay keep focus, scroll and selection.
+// Patches the children of `root`; nodes that stay keep focus, scroll position and selection.
 export function render(root, ...nodes) {
   patchChildren(root, nodes.flat(Infinity).filter((n) => n !== null && n !== undefined && n !== false));
 }
@@ -59,7 +58,7 @@ function patch(dom, node) {
     }
   }
   dom.shown.props = node.props;
-  if (!node.props.own) { // `own`: its children are made by someone else
+  if (!node.props.own) { // `own`: its children are managed elsewhere
     patchChildren(dom, node.children);
   }
   node.props.ref?.(dom);
@@ -74,7 +73,7 @@ function setProp(dom, name, value, before) {
   } else if (name === "style") {
     setStyle(dom, value ?? {}, before ?? {});
   } else if (name === "value" || name === "checked" || name === "indeterminate") {
-    // What somebody is typing is theirs until they leave the field.
+    // Never overwrite a field while the user is typing in it.
     if (value !== undefined && dom[name] !== value && document.activeElement !== dom) {
       dom[name] = value;
     } else if (name !== "value" && value !== undefined) {

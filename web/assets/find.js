@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search box of Jobs: words such as kind:mail, or bare ones. And filters as they stand in the URL.
+// The filters of Jobs, in the URL and in the search box (kind:mail, or a bare word).
 import { JOB_STATES } from "./state.js";
 
-// Filters that /jobs knows; `is many`: commas between values.
+// The filters of GET /jobs and their labels. MANY: several values are allowed.
 export const FILTERS = {
   state: "State", kind: "Kind", queue: "Queue", tag: "Tag", worker: "Worker", error: "Error has",
   batch: "Batch", since: "Since", until: "Until", owner: "Owner",
@@ -15,7 +15,7 @@ export function filtersOf(params) {
     .filter(([, value]) => value !== "");
 }
 
-// Adds a value to what a filter has, or replaces it where only one makes sense.
+// Adds a value to a filter, or replaces its value if only one is allowed.
 export function withFilter(params, name, value) {
   const next = new URLSearchParams(params);
   const now = MANY.includes(name) ? valuesOf(params, name) : [];
@@ -37,14 +37,14 @@ export function valuesOf(params, name) {
   return params.getAll(name).flatMap((v) => v.split(",")).filter(Boolean);
 }
 
-// Another filter begins at the first page.
+// A changed filter starts at the first page.
 function fresh(params) {
   params.delete("after");
   params.delete("find");
   return Object.fromEntries(params);
 }
 
-// What the text may mean, the likeliest first: [{text, hint, job} or {text, hint, name, value}].
+// Interpretations of the text, the likeliest first: [{text, hint, job} or {text, hint, name, value}].
 export function meanings(text, { kinds, queues }) {
   const word = text.trim();
   if (word === "") {

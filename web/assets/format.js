@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and times for people. Times come as ISO texts; the zone is a preference.
+// Formats numbers and times. Times are given as ISO texts.
 import { prefs } from "./prefs.js";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-// 12,345; from a million on 12.3M. `isEstimate` puts a ~ before it.
+// 12,345, but 12.3M from a million on. An estimate gets a ~.
 export function count(n, isEstimate = false) {
   if (n === null || n === undefined) {
     return "–";
@@ -75,7 +75,7 @@ function fields(date) {
   };
 }
 
-// 2026-11-28 21:04:05, in the zone of the preference.
+// 2026-11-28 21:04:05, in the preferred zone.
 export function moment(text, hasMs = false) {
   const date = new Date(text ?? NaN);
   if (Number.isNaN(date.getTime())) {

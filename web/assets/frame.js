@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame: the cluster's name, the pages, and what this browser prefers.
+// The frame around each page: cluster name, navigation, preferences.
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { iconButton, button } from "./ui/field.js";
@@ -11,7 +11,7 @@ import { zoneName } from "./format.js";
 const PAGES = [["overview", "Overview"], ["jobs", "Jobs"], ["queues", "Queues"],
   ["schedules", "Schedules"], ["kinds", "Kinds"], ["cluster", "Cluster"]];
 const MODES = {
-  live: "Live", polling: "Reads every 5 s", lost: "No answer", off: "Not live", login: "Logged out",
+  live: "Live", polling: "Polling every 5 s", lost: "No connection", off: "Paused", login: "Logged out",
 };
 const REFRESH = { live: "live", "10s": "every 10 s", "60s": "every 60 s", off: "paused" };
 const THEMES = { auto: ["auto", "theme of the system"], light: ["sun", "light theme"],
@@ -26,7 +26,7 @@ export const logo = (size) => h("svg", { viewBox: "0 0 24 24", width: size, heig
 function liveSign(mode) {
   const text = prefs.refresh === "live" ? MODES[mode] : `Refresh: ${REFRESH[prefs.refresh]}`;
   return h("button.live", { type: "button", class: prefs.refresh === "live" ? mode : "off",
-    title: "how often this page reads: live, 10 s, 60 s, paused",
+    title: "refresh: live, every 10 s, every 60 s, paused",
     "aria-label": `refresh: ${REFRESH[prefs.refresh]}, ${MODES[mode]}`,
     onclick: () => nextPref("refresh") }, h("span.pulse"), h("span", null, text));
 }

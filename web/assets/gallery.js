@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every component in both themes, by which pictures are judged.
+// Every component in both themes, for visual review.
 import { h, render } from "./dom.js";
 import { JOB_STATES, mark } from "./state.js";
 import { button, iconButton, pills, segments, select, textField } from "./ui/field.js";
@@ -109,7 +109,7 @@ const notices = () => sample("7 Notice",
   notice("warn", "2 jobs of kind 'resize' have no worker.", { detail: "Start a worker with its plugin.",
     tools: button("Show", nothing, { class: "slim" }) }),
   notice("fail", "Cannot reach PostgreSQL.", { tools: iconButton("close", "close", nothing) }),
-  panel(null, { isFlush: true }, empty("No job matches.", "Take a filter away, or look further back.",
+  panel(null, { isFlush: true }, empty("No matching jobs.", "Remove a filter, or look further back.",
     button("Clear filters", nothing))));
 
 const dialogs = () => sample("8 Dialog", h("dialog", { open: true, "aria-label": "retry" },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Icons of controls, in a box of 16 × 16, drawn with the colour of the text.
+// Icons of 16 × 16, in the colour of the text.
 import { h } from "./dom.js";
 
 const PATHS = {

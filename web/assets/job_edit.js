@@ -7,10 +7,10 @@ import { button, textField } from "./ui/field.js";
 import { toast } from "./ui/notice.js";
 
 const REFUSALS = {
-  version_conflict: "Somebody else edited this job meanwhile. Close this, and look at the new version.",
+  version_conflict: "Somebody else edited this job in the meantime. Go back to see the new version.",
 };
 
-// fields: {args, queue, priority, delay} as texts. save(body) does it. Resolves with save()'s value.
+// fields: {args, queue, priority, delay} as texts. Resolves with what save(body) returns.
 function jobDialog({ title, verb, fields, save }) {
   const values = { ...fields };
   let wrong = null;
@@ -43,7 +43,7 @@ function jobDialog({ title, verb, fields, save }) {
   }, { label: title, isWide: true });
 }
 
-// Only what was changed.
+// Returns only what was changed.
 function bodyOf(values, before) {
   const body = {};
   if (values.args !== before.args) {
@@ -73,7 +73,7 @@ export function editJob(job) {
     save: async (body) => {
       if (Object.keys(body).length > 0) {
         await act("PATCH", `jobs/${job.id}`, body, job.version);
-        toast("ok", `Job ${job.id} is edited.`);
+        toast("ok", `Job ${job.id} saved.`);
       }
       return true;
     } });
@@ -85,7 +85,7 @@ export function copyJob(job) {
     save: async (body) => {
       const made = await act("POST", "jobs", { kind: job.kind, args: job.args ?? {}, queue: job.queue,
         priority: job.priority, ...body });
-      toast("ok", `Job ${made.job.id} is enqueued.`);
+      toast("ok", `Job ${made.job.id} enqueued.`);
       return made.job.id;
     } });
 }

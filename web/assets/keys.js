@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keyboard: / finds, j and k walk rows, x selects, g and a letter goes to a page, ? shows this.
+// Keyboard shortcuts; HELP lists them.
 import { h } from "./dom.js";
 import { openDialog } from "./ui/dialog.js";
 import { button } from "./ui/field.js";

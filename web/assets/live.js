@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes by itself: the counters, and hints about what else changed. Nothing arrives while the
-// page is hidden or the refresh is not "live".
+// Live updates: counters, and hints about what else has changed. None arrive while the page is hidden
+// or the refresh is not "live".
 import { BASE } from "./api.js";
 import { createStream } from "./stream.js";
 import { onPrefs, prefs } from "./prefs.js";
@@ -8,7 +8,7 @@ import { onPrefs, prefs } from "./prefs.js";
 const HISTORY_MAX = 450; /* 15 min of counters every 2 s */
 const PERIODS_MS = { "10s": 10000, "60s": 60000 };
 
-// history: {at, counters} as this page saw them.
+// history: the {at, counters} that have arrived.
 export const live = { mode: "off", counters: null, history: [] };
 let listener = () => {};
 let connection = null;
@@ -50,6 +50,12 @@ function adjust() {
   if (isVisible && PERIODS_MS[prefs.refresh]) {
     timer = setInterval(() => listener({ topics: ["all"] }), PERIODS_MS[prefs.refresh]);
   }
+}
+
+// After a login: the stream still belongs to the previous session.
+export function restartLive() {
+  connection.leave();
+  adjust();
 }
 
 // onmessage({mode}, {counters} or {topics}); topics ["all"]: everything may have changed.

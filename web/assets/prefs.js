@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this browser prefers: theme, zone, refresh. Kept in localStorage, if it may.
+// Preferences of this browser: theme, zone, refresh. Kept in localStorage if that is allowed.
 
 const DEFAULTS = { theme: "auto", zone: "utc", refresh: "live" };
 const CHOICES = {
@@ -34,7 +34,7 @@ export function setPref(name, value) {
   try {
     localStorage.setItem("claimd", JSON.stringify(prefs));
   } catch {
-    // Without storage it lasts until the page is closed.
+    // Without storage, preferences last until the page is closed.
   }
   applyTheme();
   listeners.forEach((listener) => listener(name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acts on queues and kinds: pause, resume, limits, weight.
+// Actions on queues and kinds: pause, resume, limits, weight.
 import { h } from "./dom.js";
 import { act } from "./api.js";
 import { actNow } from "./acts.js";
@@ -13,22 +13,22 @@ const path = (what, name, verb) => `${what}/${encodeURIComponent(name)}/${verb}`
 // Resolves with true if something was done.
 export async function pauseQueue(q) {
   if (q.paused) {
-    return actNow("POST", path("queues", q.queue, "resume"), {}, `Queue ${q.queue} goes on.`);
+    return actNow("POST", path("queues", q.queue, "resume"), {}, `Queue ${q.queue} resumed.`);
   }
   const isWanted = await confirmAct({ title: `Pause queue ${q.queue}`, verb: "Pause",
     preview: async () => ({ text: `${count(q.available, q.estimated)} due jobs will wait.`,
-      detail: `${plural(q.running, "job")} that ${q.running === 1 ? "runs" : "run"} will end as usual.` }) });
-  return isWanted && actNow("POST", path("queues", q.queue, "pause"), {}, `Queue ${q.queue} is paused.`);
+      detail: `${plural(q.running, "running job")} will finish as usual.` }) });
+  return isWanted && actNow("POST", path("queues", q.queue, "pause"), {}, `Queue ${q.queue} paused.`);
 }
 
 export async function pauseKind(k) {
   if (k.paused) {
-    return actNow("POST", path("kinds", k.kind, "resume"), {}, `Kind ${k.kind} goes on.`);
+    return actNow("POST", path("kinds", k.kind, "resume"), {}, `Kind ${k.kind} resumed.`);
   }
   const isWanted = await confirmAct({ title: `Pause kind ${k.kind}`, verb: "Pause",
     preview: async () => ({ text: `No job of kind ${k.kind} will start, in any queue.`,
-      detail: "Jobs that run will end as usual." }) });
-  return isWanted && actNow("POST", path("kinds", k.kind, "pause"), {}, `Kind ${k.kind} is paused.`);
+      detail: "Running jobs will finish as usual." }) });
+  return isWanted && actNow("POST", path("kinds", k.kind, "pause"), {}, `Kind ${k.kind} paused.`);
 }
 
 const rateText = (perSecond) => {
@@ -47,7 +47,8 @@ const FIELDS = [
   ["weight", "Weight, 1 to 100", "1", (l) => l.weight],
 ];
 
-// Limits and weight of a queue; an empty field: none. Resolves with true if something was done.
+// Edits the limits and the weight of a queue; an empty field means none. Resolves with true if
+// something was done.
 export function editLimits(limits) {
   const before = Object.fromEntries(FIELDS.map(([name, , , of]) => [name, String(of(limits) ?? "")]));
   const now = { ...before };
@@ -65,7 +66,7 @@ export function editLimits(limits) {
       await act("POST", path("queues", limits.name, "weight"), { weight: value("weight") });
     }
     if (changed.length > 0) {
-      toast("ok", `Queue ${limits.name} is changed.`);
+      toast("ok", `Limits of queue ${limits.name} saved.`);
     }
   };
   return openDialog((close, redraw) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one is: #/jobs/42 or #/jobs?state=discarded. Everything that is chosen is in it, so it can be
-// sent to somebody, and the back button works.
+// Routes: #/jobs/42 or #/jobs?state=discarded. All filters are part of the route, so that links can be
+// shared and the back button works.
 
 export function route() {
   const [path, query] = location.hash.replace(/^#/, "").split(/\?(.*)/s);
@@ -29,7 +29,7 @@ export function go(to) {
   location.hash = to;
 }
 
-// While somebody types, the history does not grow.
+// Goes there without a new entry in the history.
 export function replace(to) {
   history.replaceState(null, "", to);
   dispatchEvent(new HashChangeEvent("hashchange"));

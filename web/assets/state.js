@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of jobs, workers, nodes and schedules: a text, a colour (a token) and a shape, so that
-// none of them is told by colour alone.
+// The states of jobs, workers, nodes and schedules: text, colour (a token) and shape, so that colour is
+// never the only difference.
 import { h } from "./dom.js";
 
 // Paths in a box of 16 × 16. `fill`: filled, not stroked.
@@ -78,7 +78,7 @@ export function shape(name, size = 16) {
     shapePath(name));
 }
 
-// The mark of a state: shape, and its text unless only the shape fits.
+// Returns the mark of a state: its shape and text. isBare: the text is for screen readers only.
 export function mark(name, { text, tag = "span", isBare = false, title } = {}) {
   const s = stateOf(name);
   return h(`${tag}.mark`, { style: { "--c": `var(--${s.colour})` }, title: title ?? s.says },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stream for all tabs: browsers allow six connections to a server, whatever the number of tabs.
+// One stream for all tabs, because browsers open at most six connections per server.
 import { createStream } from "./stream.js";
 
 const watching = new Set();

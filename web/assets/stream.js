@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream of events of this browser: connected while a page is visible; if it cannot be had, a
-// poll every 5 s, and another try. send({mode}), send({counters}), send({topics}).
+// The event stream. If it fails, polls every 5 s and tries the stream again later. Calls send() with
+// {mode}, {counters} or {topics}.
 
 const POLL_MS = 5000;
 const GRACE_MS = 5000; /* for EventSource's own reconnect */

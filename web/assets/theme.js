@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before anything is painted, so that a dark page does not flash white. Not a module: those wait.
+// Sets the theme before the first paint, so that a dark page does not flash white; a module would be
+// too late.
 try {
   const { theme } = JSON.parse(localStorage.getItem("claimd") ?? "{}");
   if (theme === "light" || theme === "dark") {
     document.documentElement.dataset.theme = theme;
   }
 } catch {
-  // No storage: the system's theme.
+  // Without storage: the system's theme.
 }

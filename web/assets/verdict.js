@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sentence from the checks of `claimctl doctor`.
+// Sums up the checks of `claimctl doctor` in one sentence.
 import { plural } from "./format.js";
 
 const KINDS = { FAIL: "fail", fail: "fail", warn: "warn" };
@@ -13,5 +13,5 @@ export function verdict(checks) {
   }
   return failed > 0
     ? { kind: "fail", text: `${plural(failed, "check")} of ${checks.length} failed.`, findings }
-    : { kind: "warn", text: `It works, with ${plural(findings.length, "warning")}.`, findings };
+    : { kind: "warn", text: `No failures, ${plural(findings.length, "warning")}.`, findings };
 }

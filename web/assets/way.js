@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a job through its states, from its timeline.
+// The path of a job through its states, derived from its timeline.
 
 const FINAL = ["completed", "discarded", "cancelled"];
 
-// Returns {here, passed, spent}: the present state, the states and edges that were taken, and how
-// many seconds each state took in all, up to `now`.
+// Returns {here, passed, spent}: the current state, the states and edges passed, and the seconds spent
+// in each state up to `now`.
 export function wayOf(job, timeline, after, now = Date.now()) {
   const passed = new Set();
   const spent = {};
@@ -31,7 +31,7 @@ function firstState(job, timeline, after) {
   if (after.length > 0 || job.state === "waiting") {
     return "waiting";
   }
-  // When it was due is known for the last attempt only.
+  // The time when it was due is known for the last attempt only.
   const next = timeline.find((e) => e.event === "due" || e.event === "started");
   const isLater = next ? next.event === "due" && next.after_s > 1 : job.state === "scheduled";
   return isLater ? "scheduled" : "available";
@@ -52,6 +52,6 @@ function step({ event, at: time }, next, at, enter) {
   } else if (FINAL.includes(event)) {
     enter(event, time);
   } else if (at === "running" && !FINAL.includes(next?.event)) {
-    enter("retryable", time); // the end of an attempt that is not the last
+    enter("retryable", time); // an attempt ended, but not the job
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cluster: who works on what since when, who leads, how the lock nodes are, what is stored.
+// Cluster: workers and what they run, schedulers, lock nodes, storage, and the last actions.
 import { h } from "../dom.js";
 import { act, get } from "../api.js";
 import { href } from "../route.js";
@@ -17,13 +17,14 @@ const RUNNING_SHOWN = 200;
 const ACTS_SHOWN = 20;
 const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
 
-async function load({ session }, signal) {
-  const [cluster, { workers }, running, audit] = await Promise.all([get("cluster", null, signal),
-    get("workers", null, signal), get("jobs", RUNNING, signal),
+async function load({ session, live }, signal) {
+  const [cluster, counters, running, audit] = await Promise.all([get("cluster", null, signal),
+    get("overview", null, signal), get("jobs", RUNNING, signal),
     session.role === "operator" ? get("audit", null, signal) : null]);
+  live.counters = counters; // its workers have more columns and stay up to date
   const byWorker = new Map();
   running.jobs.forEach((j) => byWorker.set(j.worker_id, [...byWorker.get(j.worker_id) ?? [], j]));
-  return { ...cluster, workers, byWorker, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
+  return { ...cluster, byWorker, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
 }
 
 const ASKS = {
@@ -53,7 +54,7 @@ function workerActs(w, reload) {
     button("Drain", () => ask(w, "drain", reload), { class: "slim danger" }));
 }
 
-function workersPanel({ workers, byWorker }, { session, state, redraw, reload }) {
+function workersPanel({ byWorker }, { session, live: { counters: { workers } }, state, redraw, reload }) {
   state.open ??= new Set();
   const toggle = (id) => {
     state.open[state.open.has(id) ? "delete" : "add"](id);
@@ -62,7 +63,7 @@ function workersPanel({ workers, byWorker }, { session, state, redraw, reload })
   const columns = [
     { name: "Host", class: "main", cell: (w) => h("div.row.nowrap", null,
       iconButton(state.open.has(w.worker_id) ? "down" : "right",
-        `what ${w.host} ${w.pid} runs`, () => toggle(w.worker_id)),
+        `jobs running on ${w.host} ${w.pid}`, () => toggle(w.worker_id)),
       h("a", { href: href("jobs", null, { worker: w.worker_id, state: "running" }) }, w.host, " ",
         h("span.quiet", null, w.pid))) },
     { name: "State", cell: (w) => mark(w.state) },
@@ -77,14 +78,14 @@ function workersPanel({ workers, byWorker }, { session, state, redraw, reload })
   return panel("Workers", { isFlush: true, footer: workersFooter(workers) },
     table("workers", columns, workers, { rowKey: (w) => w.worker_id,
       extra: (w) => state.open.has(w.worker_id) && runs(byWorker.get(w.worker_id) ?? []),
-      empty: empty("No worker lives.", "Start claimd-worker.") }));
+      empty: empty("No live workers.", "Start claimd-worker.") }));
 }
 
 const workersFooter = (workers) => [...new Set(workers.map((w) => w.version))].length > 1
   ? `Versions: ${[...new Set(workers.map((w) => w.version))].join(", ")}` : null;
 
 function runs(jobs) {
-  return jobs.length === 0 ? h("p.quiet.small", null, "Nothing runs.")
+  return jobs.length === 0 ? h("p.quiet.small", null, "Nothing is running.")
     : h("ul.runs", null, jobs.map((j) => h("li", { key: j.id },
       h("a", { href: href("jobs", j.id) }, j.kind, " ", h("span.quiet", null, `#${j.id}`)),
       h("span.quiet.small", null, `for ${ago(j.attempted_at).replace(" ago", "")}`))));
@@ -100,58 +101,43 @@ function schedulersPanel({ schedulers }) {
     { name: "Error", class: "fill", cell: (s) => s.last_error &&
       h("div.clip", { title: s.last_error }, s.last_error) },
   ], schedulers, { rowKey: (s) => `${s.host}/${s.pid}`,
-    empty: empty("No scheduler.", "Nothing is fed.") }));
+    empty: empty("No schedulers.", "Start claimd-scheduler.") }));
 }
 
-// Of a socket, the folder and the name are enough.
+// The last two parts of the path identify a socket.
 const shortNode = (node) => node.replace(/^unix:.*\/([^/]+\/[^/]+)$/, "unix:…/$1");
 
 const votes = (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}`;
 
-function clockText(ms) {
-  const text = ms === null || ms === undefined ? "–" : `${ms.toFixed(1)} ms`;
-  return ms > 0 ? `+${text}` : text;
-}
-
-// The table of nodes if the server has one, else the list with what the leader counts.
-function nodesPanel({ cluster, schedulers, lock_nodes: nodes }) {
-  if (nodes) {
-    return panel("Lock nodes", { isFlush: true }, table("lock nodes", [
-      { name: "Node", class: "main", cell: (n) => h("span", { title: n.node }, shortNode(n.node)) },
-      { name: "State", cell: (n) => mark(n.state) },
-      { name: "Latency", class: "number", cell: (n) =>
-        duration(n.latency_ms === null ? null : n.latency_ms / 1000) },
-      { name: "Clock", class: "number", cell: (n) => clockText(n.clock_ahead_ms) },
-    ], nodes, { rowKey: (n) => n.node }));
-  }
+function nodesPanel({ cluster, schedulers }) {
   const one = schedulers.find((s) => s.state === "leader") ?? schedulers[0];
   const all = one && one.lock_nodes_voting === one.lock_nodes;
   return panel("Lock nodes", {},
-    one && h("p", null, mark(all ? "voting" : "warn",
-      { text: `${votes(one)} vote` })),
+    one && h("p", null, mark(all ? "voting" : "warn", { text: `${votes(one)} vote` })),
     h("ul", null, String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) =>
       h("li.mono", { key: node, title: node }, shortNode(node)))));
 }
 
 function storePanel({ cluster: c, version }) {
   return panel("Store", {}, facts([["PostgreSQL", c.postgres?.split(" ")[0]],
-    ["Schema", String(c.schema_version)], ["Open jobs", bytes(c.job_table_bytes)], ["History", bytes(c.history_bytes)],
+    ["Schema", String(c.schema_version)], ["Open jobs", bytes(c.job_table_bytes)],
+    ["History", bytes(c.history_bytes)],
     ["Owners", c.owners ? "jobs belong to roles" : "off"], ["claimd-web", version]]));
 }
 
 function auditPanel({ audit }) {
-  return audit && panel("Newest acts", { isFlush: true }, table("newest acts", [
+  return audit && panel("Recent actions", { isFlush: true }, table("recent actions", [
     { name: "When", class: "main", cell: (a) => h("span", { title: moment(a.at) }, ago(a.at)) },
     { name: "Who", cell: (a) => [a.who ?? "–", " ", h("span.quiet", null, a.address)] },
-    { name: "Act", class: "fill", cell: (a) => h("div.clip.mono", { title: a.body },
+    { name: "Action", class: "fill", cell: (a) => h("div.clip.mono", { title: a.body },
       `${a.method} ${a.path.replace(/^.*\/api\/v1\//, "")}`) },
-    { name: "Answer", cell: (a) => mark(a.status === null ? "stale" : a.status < 300 ? "ok" : "fail",
-      { text: a.status === null ? "not known" : String(a.status) }) },
-  ], audit, { rowKey: (a) => a.id, empty: empty("Nobody has acted yet.") }));
+    { name: "Status", cell: (a) => mark(a.status === null ? "stale" : a.status < 300 ? "ok" : "fail",
+      { text: a.status === null ? "unknown" : String(a.status) }) },
+  ], audit, { rowKey: (a) => a.id, empty: empty("No actions yet.") }));
 }
 
 function draw(data, context) {
-  const live = data.workers.filter((w) => ["live", "quiet"].includes(w.state));
+  const live = context.live.counters.workers.filter((w) => ["live", "quiet"].includes(w.state));
   return [
     h("div.page-head", null, h("h1", null, "Cluster"), h("span.quiet", null,
       `${plural(live.length, "live worker")}, ${count(live.reduce((n, w) => n + w.running, 0))} of ` +

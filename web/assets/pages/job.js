@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Job: the way it went, why it waits, its attempts and logs, its args; and what can be done about it.
+// Job: its path through the states, why it waits, attempts with logs, args, and what can be done.
 import { h } from "../dom.js";
 import { get } from "../api.js";
 import { go, href } from "../route.js";
@@ -49,7 +49,8 @@ function tools(data, { session, reload }) {
 
 function situation({ job }) {
   const kind = { discarded: "fail", retryable: "warn", completed: "completed", running: "running" };
-  return notice(kind[job.state] ?? job.state, capital(job.situation ?? job.state),
+  const text = FINAL.includes(job.state) ? `${job.state} ${ago(job.finalized_at)}` : job.situation;
+  return notice(kind[job.state] ?? job.state, capital(text ?? job.state),
     { detail: job.error && [!FINAL.includes(job.state) && "The last attempt failed: ",
       h("span.mono", null, job.error)] });
 }
@@ -65,7 +66,7 @@ function progress({ job }) {
 
 function wayPanel({ job, timeline: events, after }) {
   const way = wayOf(job, events, after);
-  return panel("Its way", {}, flow({ label: "the states of this job", here: way.here,
+  return panel("States", {}, flow({ label: "the states of this job", here: way.here,
     passed: way.passed, below: (name) => {
       if (FINAL.includes(name)) {
         return name === way.here && job.finalized_at ? ago(job.finalized_at) : "";
@@ -101,7 +102,7 @@ function attemptsPanel({ attempts }, { state, redraw }) {
     redraw();
   };
   const rows = attempts.map((a, i) => ({ ...a, i }));
-  return panel("Attempts that did not complete", { isFlush: true },
+  return panel("Unsuccessful attempts", { isFlush: true },
     table("attempts", [
       { name: "Attempt", class: "main", cell: (a) => String(a.attempt) },
       { name: "Outcome", cell: (a) => mark(a.outcome) },
@@ -114,7 +115,7 @@ function attemptsPanel({ attempts }, { state, redraw }) {
           "aria-label": `log of attempt ${a.attempt}`, onclick: () => toggle(a.i) }, "Log") },
     ], rows, { rowKey: (a) => `${a.generation}.${a.attempt}.${a.fence}` }),
     rows.filter((a) => state.open.has(a.i) && a.log_tail).map((a) =>
-      h("div.log-of", { key: a.i }, h("h3.quiet.small", null, `Log of attempt ${a.attempt}, its end`),
+      h("div.log-of", { key: a.i }, h("h3.quiet.small", null, `Log of attempt ${a.attempt} (tail)`),
         log(a.log_tail, `log of attempt ${a.attempt}`))));
 }
 
@@ -125,8 +126,6 @@ function dataPanels({ job }, { session }) {
     job.result !== null && job.result !== undefined && panel("Result", {}, json(job.result, "result")),
     job.checkpoint !== null && job.checkpoint !== undefined &&
       panel("Checkpoint", {}, json(job.checkpoint, "checkpoint")),
-    job.log_tail && panel(job.state === "running" ? "Log, while it runs" : "Log", {},
-      log(job.log_tail, "log")),
     job.metadata && panel("Metadata", {}, json(job.metadata, "metadata"))];
 }
 
@@ -146,7 +145,7 @@ function factsPanel({ job }) {
     ["Backoff", job.backoff], ["Exclusive key", job.exclusive_key], ["Second key", job.second_key],
     ["Unique key", job.unique_key], ["Tenant", job.share_key], ["Tags", tags(job.tags)],
     ["Batch", job.batch && h("a", { href: href("jobs", null, { batch: job.batch }) }, `#${job.batch}`)],
-    ["Map", job.map],
+    ["Map", job.unique_key?.match(/^map:([^:]+):/)?.[1]],
     ["Owner", job.owner], ["Version", String(job.version)],
     ["Generation", job.generation ? String(job.generation) : null]]));
 }
@@ -185,7 +184,7 @@ function draw(data, context) {
       h("div.span8.stack", null, progress(data), attemptsPanel(data, context),
         dataPanels(data, context)),
       h("div.span4.stack", null, factsPanel(data), relatives("Waits for", data.after),
-        relatives("What waits for it", data.awaited_by), eventsPanel(data), editsPanel(data)))];
+        relatives("Awaited by", data.awaited_by), eventsPanel(data), editsPanel(data)))];
 }
 
 export const job = { title: (at) => `Job ${at.id}`, topics: ["jobs"], load, draw };

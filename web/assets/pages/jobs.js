@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs: one search box, states with counts, filters in the URL, and acts on rows or on all that match.
+// Jobs: a search box, states with counts, filters in the URL, and actions on rows or on all matches.
 import { h } from "../dom.js";
 import { get, getIfAny } from "../api.js";
 import { go, href, replace } from "../route.js";
@@ -89,7 +89,7 @@ function bar(data, context) {
   };
   const run = async (name) => after(await (state.isAll
     ? actOnFilter(name, Object.fromEntries(filtersOf(params))) : actOnJobs(name, jobs)));
-  return h("div.bar", { role: "region", "aria-label": "acts on selected jobs" },
+  return h("div.bar", { role: "region", "aria-label": "actions for the selected jobs" },
     h("strong", null, state.isAll ? "All that match" : `${plural(jobs.length, "job")} selected`),
     isWhole && !state.isAll && hasFilter && data.page.next_after !== null &&
       button("Select all that match", () => {
@@ -124,8 +124,8 @@ function list(data, { session, state, params, redraw }) {
     onchooseAll: (isOn) => choose(() => {
       state.chosen = new Set(isOn ? data.jobs.map((j) => j.id) : []);
     }),
-    empty: empty("No job matches.", filtersOf(params).length > 0
-      ? "Take a filter away, or look further back." : "Enqueue a first job.",
+    empty: empty("No matching jobs.", filtersOf(params).length > 0
+      ? "Remove a filter, or look further back." : "Enqueue your first job.",
     filtersOf(params).length > 0 && button("Clear filters", () => toFilters({}))),
   });
 }
@@ -136,14 +136,14 @@ function pager(data, params) {
   const to = (after) => href("jobs", null, { ...Object.fromEntries(params), after });
   return [
     isCut && notice("warn", "The search was stopped after 2 s.",
-      { tools: h("a.button.slim", { href: to(next) }, "Search on") }),
+      { tools: h("a.button.slim", { href: to(next) }, "Continue") }),
     h("nav.row", { "aria-label": "pages of jobs" },
       params.has("after") && h("a.button", { href: href("jobs", null, withoutFilter(params, "after")) },
         "Newest"),
       next !== null && h("a.button.push", { href: to(next), rel: "next" }, "Older"))];
 }
 
-// What is also there when the list cannot be read, such as for a filter that is refused.
+// Also shown when the list cannot be loaded, so that a refused filter can be removed.
 function drawHead(context) {
   return [h("div.page-head", null, h("h1", null, "Jobs"), finder(context)),
     statePills(context.params, context.live.counters), chips(context.params)];
@@ -151,7 +151,7 @@ function drawHead(context) {
 
 function draw(data, context) {
   const { params, state } = context;
-  if (params.has("find")) { // by the key / from another page
+  if (params.has("find")) { // the key / was pressed on another page
     replace(href("jobs", null, withoutFilter(params, "find")));
     setTimeout(() => document.querySelector("main input[type=search]")?.focus());
   }
@@ -159,7 +159,6 @@ function draw(data, context) {
   return [
     drawHead(context),
     data.batch && batchNotice(data.batch),
-    params.has("args") && h("p.quiet.small", null, "Args are searched in the newest 10,000 jobs."),
     panel(null, { isFlush: true }, list(data, context)),
     pager(data, params), bar(data, context)];
 }

@@ -19,17 +19,17 @@ async function load({ id }, signal) {
   return { ...kind, failed: failed.jobs };
 }
 
-function rules({ kind: k, retention }) {
-  return panel("Rules", {}, facts([
+function settings({ kind: k, retention }) {
+  return panel("Settings", {}, facts([
     ["Attempts", `at most ${count(k.max_attempts)}`], ["Crashes", `at most ${count(k.max_crashes)}`],
     ["Timeout", duration(k.timeout_s)], ["Grace", k.grace_s === null ? null : duration(k.grace_s)],
-    ["Backoff", k.backoff ?? "the usual one"], ["Log kept", k.keep_log],
+    ["Backoff", k.backoff ?? "default"], ["Log kept", k.keep_log],
     ["At most once", k.at_most_once ? "yes" : null],
     ["Running", k.max_running === null ? null : `at most ${count(k.max_running)}`],
     ["Starts", k.starts_per_s === null ? null : `${decimal(k.starts_per_s)} /s`],
-    ["Set by hand", k.set_by_hand],
+    ["Overridden", k.set_by_hand],
     ["Paused", k.paused ? `${ago(k.paused_at)}${k.paused_by ? ` by ${k.paused_by}` : ""}` : null],
-    ["Kept", retention.length === 0 ? "as all jobs"
+    ["Kept", retention.length === 0 ? "default"
       : retention.map((r) => `${r.state ?? "all"} ${count(r.days)} d`).join(", ")]]));
 }
 
@@ -38,27 +38,27 @@ function errors({ failed }) {
   return panel("Newest errors", { isFlush: true, tools: failed.length > 0 && h("a.small",
     { href: href("jobs", null, { kind: failed[0].kind, state: "discarded,retryable" }) }, "All") },
   table("newest errors", [job, state, error, when], failed, { rowKey: (j) => j.id,
-    empty: empty("No failed job.", "None is retryable or discarded.") }));
+    empty: empty("No failed jobs.", "None is retryable or discarded.") }));
 }
 
 function draw(data, { session, reload }) {
   const k = data.kind;
   return [
     crumbHead("kinds", "Kinds", k.kind, { state: k.paused ? "paused" : k.workers > 0 ? "active" : "unserved",
-      tools: [h("a.button", { href: href("jobs", null, { kind: k.kind }) }, "Its jobs"),
+      tools: [h("a.button", { href: href("jobs", null, { kind: k.kind }) }, "Show jobs"),
         session.can_act && button(k.paused ? "Resume" : "Pause", async () =>
           (await pauseKind(k)) && reload(), { icon: k.paused ? "play" : "pause" })] }),
     figures([
-      k.p50_s !== undefined && { name: "Runs for, p50", value: duration(k.p50_s), note: "half of the runs" },
-      { name: "Runs for, mean", value: duration(k.mean_s),
-        note: k.runs === null ? "not measured yet" : `${plural(k.runs, "run")}, from ${ago(k.since_at)} on` },
-      { name: "Runs for, p95", value: duration(k.p95_s), note: "19 of 20 runs take less" },
+      { name: "Duration, mean", value: duration(k.mean_s),
+        note: k.runs === null ? "not measured yet"
+          : `${plural(k.runs, "run")}, the first ${ago(k.since_at)}` },
+      { name: "Duration, p95", value: duration(k.p95_s), note: "95 % of runs take less" },
       { name: "Workers", value: count(k.workers),
-        note: `${k.plugin ?? ""} ${k.version ?? ""}` }].filter(Boolean)),
+        note: `${k.plugin ?? ""} ${k.version ?? ""}` }]),
     h("div.columns", null, h("div.span8.stack", null, errors(data)),
-      h("div.span4.stack", null, rules(data),
+      h("div.span4.stack", null, settings(data),
         k.of_plugin && Object.keys(k.of_plugin).length > 0 &&
-          panel("The plugin's values", {}, json(k.of_plugin, "values of the plugin"))))];
+          panel("Plugin defaults", {}, json(k.of_plugin, "plugin defaults"))))];
 }
 
 export const kind = { title: (at) => `Kind ${at.id}`, topics: ["jobs"], load, draw };

@@ -8,18 +8,12 @@ import { panel } from "../ui/panel.js";
 import { table } from "../ui/table.js";
 import { empty } from "../ui/notice.js";
 import { pauseKind } from "../queue_acts.js";
-import { count, duration, percent } from "../format.js";
+import { count, duration } from "../format.js";
 
 const load = (context, signal) => get("kinds", null, signal);
 
-const share = (k) => {
-  const ended = (k.completed ?? 0) + (k.failed ?? 0);
-  return ended === 0 ? "–" : percent(k.failed / ended);
-};
-
 function draw(data, { session, reload }) {
   const isSet = data.kinds.some((k) => k.set_by_hand);
-  const hasShare = data.kinds.some((k) => "failed" in k);
   const columns = [
     { name: "Kind", class: "main", cell: (k) => h("a", { href: href("kinds", k.kind) }, k.kind) },
     { name: "State", cell: (k) => mark(k.paused ? "paused" : k.workers > 0 ? "active" : "unserved") },
@@ -28,17 +22,16 @@ function draw(data, { session, reload }) {
     { name: "Workers", class: "number", cell: (k) => count(k.workers) },
     { name: "Mean", class: "number", cell: (k) => duration(k.mean_s) },
     { name: "p95", class: "number", cell: (k) => duration(k.p95_s) },
-    hasShare && { name: "Failed", class: "number", cell: share },
     { name: "Timeout", class: "number", cell: (k) => duration(k.timeout_s) },
     { name: "Attempts", class: "number", cell: (k) => count(k.max_attempts) },
-    isSet && { name: "By hand", cell: (k) => k.set_by_hand && h("span.quiet", null, k.set_by_hand) },
+    isSet && { name: "Overridden", cell: (k) => k.set_by_hand && h("span.quiet", null, k.set_by_hand) },
     session.can_act && { name: "", label: "acts", class: "acts", cell: (k) =>
       button(k.paused ? "Resume" : "Pause", async () => (await pauseKind(k)) && reload(),
         { class: "slim", icon: k.paused ? "play" : "pause" }) },
   ].filter(Boolean);
   return [h("div.page-head", null, h("h1", null, "Kinds")),
     panel(null, { isFlush: true }, table("kinds", columns, data.kinds, { rowKey: (k) => k.kind,
-      empty: empty("No kind yet.", "A worker announces its kinds when it starts.") }))];
+      empty: empty("No kinds yet.", "A worker announces its kinds when it starts.") }))];
 }
 
 export const kinds = { title: () => "Kinds", topics: ["workers"], load, draw };

@@ -2,7 +2,7 @@
 import { h, render } from "../dom.js";
 import { logo } from "../frame.js";
 
-// enter(token) rejects with the server's refusal, which is shown.
+// enter(token) rejects if the server refuses the token.
 export function loginPage(session, enter) {
   async function submit(e) {
     e.preventDefault();
@@ -11,7 +11,7 @@ export function loginPage(session, enter) {
     try {
       await enter(form.elements.token.value.trim());
     } catch (error) {
-      render(says, error.status === 401 ? "This token is not known here." : error.message);
+      render(says, error.status === 401 ? "Unknown token." : error.message);
       form.elements.token.select();
     }
   }
@@ -21,7 +21,7 @@ export function loginPage(session, enter) {
       session.login ? h("label.field", null, h("span", null, "Token"),
         h("input", { name: "token", type: "password", autocomplete: "current-password", required: true,
           autofocus: true }))
-        : h("p.quiet", null, "You come here by way of a proxy, which did not say who you are."),
+        : h("p.quiet", null, "You are not logged in at the proxy in front of this page."),
       h("div.wrong", { role: "alert", own: true }),
       session.login && h("footer", null, h("button.button.primary", { type: "submit" }, "Log in")))));
 }

@@ -20,7 +20,7 @@ function head({ queue: q }, { live }) {
   return figures([
     { name: "Due", value: count(q.available, q.estimated), note: `${count(q.running, q.estimated)} running`,
       chart: spark(of("available"), { label: "due jobs since this page was opened" }) },
-    { name: "Oldest due", value: duration(q.oldest_due_s), note: "waits for a worker",
+    { name: "Oldest due", value: duration(q.oldest_due_s), note: "waiting for a worker",
       chart: spark(of("oldest_due_s"), { label: "oldest wait", colour: "warn" }) },
     { name: "Ended", value: decimal(q.per_s), unit: "/s", note: "in the last minute",
       chart: spark(of("per_s"), { label: "jobs ended per second" }) },
@@ -44,7 +44,7 @@ function limitsPanel({ limits: l, retention }, { session, reload }) {
     ["Open jobs", used(l.open_jobs, l.max_open, "")],
     ["Weight", String(l.weight ?? "1")],
     ["Paused", l.paused ? `${ago(l.paused_at)}${l.paused_by ? ` by ${l.paused_by}` : ""}` : null],
-    ["Kept", retention.length === 0 ? "as all jobs"
+    ["Kept", retention.length === 0 ? "default"
       : retention.map((r) => `${r.state ?? "all"} ${count(r.days)} d`).join(", ")]]));
 }
 
@@ -60,7 +60,7 @@ function kindsPanel({ queue, kinds, runs }) {
     { name: "Mean", class: "number", cell: (k) => duration(run(k.kind)?.mean_s) },
     { name: "p95", class: "number", cell: (k) => duration(run(k.kind)?.p95_s) },
     { name: "", label: "state", cell: (k) => k.paused && mark("paused") },
-  ], kinds, { rowKey: (k) => `${k.kind}/${k.priority}`, empty: empty("No open job.") }));
+  ], kinds, { rowKey: (k) => `${k.kind}/${k.priority}`, empty: empty("No open jobs.") }));
 }
 
 function workersPanel({ workers }) {
@@ -69,14 +69,14 @@ function workersPanel({ workers }) {
       { worker: w.worker_id, state: "running" }) }, w.host, " ", h("span.quiet", null, w.pid)) },
     { name: "Slots", class: "fill", cell: (w) => slots(w.running, w.slots) },
   ], workers, { rowKey: (w) => w.worker_id, isSlim: true,
-    empty: empty("No worker serves it.", "Its jobs wait until one does.") }));
+    empty: empty("No workers.", "Its jobs wait until a worker serves this queue.") }));
 }
 
 function draw(data, context) {
   const { queue: q } = data;
   return [
     crumbHead("queues", "Queues", q.queue, { state: q.paused ? "paused" : "active",
-      tools: [h("a.button", { href: href("jobs", null, { queue: q.queue }) }, "Its jobs"),
+      tools: [h("a.button", { href: href("jobs", null, { queue: q.queue }) }, "Show jobs"),
         context.session.can_act && button(q.paused ? "Resume" : "Pause", async () =>
           (await pauseQueue(q)) && context.reload(), { icon: q.paused ? "play" : "pause" })] }),
     head(data, context),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues: how deep, how fast, how late; pause and resume.
+// Queues: depth, rate and waits; pause and resume; keys with limits.
 import { h } from "../dom.js";
 import { get } from "../api.js";
 import { href } from "../route.js";
@@ -7,7 +7,7 @@ import { mark } from "../state.js";
 import { button } from "../ui/field.js";
 import { panel } from "../ui/panel.js";
 import { table } from "../ui/table.js";
-import { meter, spark } from "../ui/chart.js";
+import { spark } from "../ui/chart.js";
 import { empty } from "../ui/notice.js";
 import { pauseQueue } from "../queue_acts.js";
 import { count, decimal, duration } from "../format.js";
@@ -49,12 +49,13 @@ function columns({ session, live, reload }) {
 }
 
 function keysPanel({ keys }) {
-  return keys.length > 0 && panel("Keys with a limit, or held", { isFlush: true }, table("keys", [
+  return keys.length > 0 && panel("Keys with limits or in use", { isFlush: true }, table("keys", [
     { name: "Key", class: "main fill", cell: (k) => h("div.clip", { title: k.key }, k.key) },
     { name: "Limited by", cell: (k) => k.pattern && h("span.quiet", null, `pattern ${k.pattern}`) },
-    { name: "Running", cell: (k) => (k.max_running ? meter(k.running / k.max_running,
-      `${count(k.running)} of ${count(k.max_running)}`) : count(k.running)) },
-    { name: "Starts", class: "number", cell: (k) => (k.starts_per_s ? `${decimal(k.starts_per_s)} /s` : "–") },
+    { name: "Running", class: "number", cell: (k) => (k.max_running
+      ? `${count(k.running)} of ${count(k.max_running)}` : count(k.running)) },
+    { name: "Starts", class: "number", cell: (k) =>
+      (k.starts_per_s ? `${decimal(k.starts_per_s)} /s` : "–") },
     { name: "May start now", class: "number", cell: (k) => count(k.may_start_now) },
   ], keys, { rowKey: (k) => k.key }));
 }
@@ -62,9 +63,9 @@ function keysPanel({ keys }) {
 function draw(data, context) {
   const queues = [...context.live.counters.queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
   return [h("div.page-head", null, h("h1", null, "Queues")),
-    panel(null, { isFlush: true, footer: "~ is an estimate. Ended: in the last minute." },
+    panel(null, { isFlush: true, footer: "~ marks an estimate. Ended: in the last minute." },
       table("queues", columns(context), queues, { rowKey: (q) => q.queue,
-        empty: empty("No queue yet.", "A queue is there as soon as a job is in it.") })),
+        empty: empty("No queues yet.", "A queue appears with its first job.") })),
     keysPanel(data)];
 }
 

@@ -27,22 +27,22 @@ function tools(s, { session, reload }) {
 }
 
 function nextPanel({ next, schedule: s }) {
-  return panel(s.state === "paused" ? "Next, if it were resumed" : "Next", { isFlush: true },
+  return panel(s.state === "paused" ? "Next ticks, if resumed" : "Next ticks", { isFlush: true },
     table("next ticks", [
       { name: "When", class: "main", cell: (n) => moment(n.due_at) },
-      { name: "There", cell: (n) => h("span.quiet", null, n.local_time) },
+      { name: "Local time", cell: (n) => h("span.quiet", null, n.local_time) },
       { name: "In", class: "number", cell: (n) => ago(n.due_at) },
     ], next, { rowKey: (n) => n.due_at, empty: empty("No next tick.") }));
 }
 
 function firesPanel({ fires }) {
-  return panel("Last ticks", { isFlush: true }, table("last ticks", [
+  return panel("Recent ticks", { isFlush: true }, table("last ticks", [
     { name: "Tick", class: "main", cell: (f) => h("span", { title: ago(f.due_at) }, moment(f.due_at)) },
     { name: "Outcome", cell: (f) => mark(f.outcome) },
     { name: "Job", cell: (f) => f.job_id && h("a", { href: href("jobs", f.job_id) }, `#${f.job_id}`) },
     { name: "Its state", cell: (f) => f.job_state && mark(f.job_state) },
     { name: "Late", class: "number", cell: (f) => duration(f.late_s) },
-  ], fires, { rowKey: (f) => `${f.due_at} ${f.job_id}`, empty: empty("It never fired.") }));
+  ], fires, { rowKey: (f) => `${f.due_at} ${f.job_id}`, empty: empty("Never fired.") }));
 }
 
 function factsPanel({ schedule: s }) {
@@ -63,7 +63,7 @@ function draw(data, context) {
   return [
     crumbHead("schedules", "Schedules", s.name, { state: s.state, tools: tools(s, context) }),
     h("p", null, capital(cronText(s.cron)), /^every /.test(s.cron) ? "." : ` (${s.zone}).`,
-      s.state === "paused" ? " It is paused." : ` Next ${ago(s.next_at)}.`),
+      s.state === "paused" ? " Paused." : ` Next ${ago(s.next_at)}.`),
     s.error && notice("fail", "Its last tick failed.", { detail: s.error }),
     h("div.columns", null,
       h("div.span8.stack", null, nextPanel(data), firesPanel(data)),

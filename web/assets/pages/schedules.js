@@ -41,7 +41,7 @@ function draw(data, { session, reload }) {
   ].filter(Boolean);
   return [h("div.page-head", null, h("h1", null, "Schedules")),
     panel(null, { isFlush: true }, table("schedules", columns, data.schedules, { rowKey: (s) => s.name,
-      empty: empty("No schedule.", "Create one: claimctl schedules set NAME KIND '30 2 * * *'") }))];
+      empty: empty("No schedules.", "Create one: claimctl schedules set NAME KIND '30 2 * * *'") }))];
 }
 
 export const schedules = { title: () => "Schedules", topics: ["schedulers"], load, draw };

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts, as SVG written by hand. Their boxes stretch to the width; strokes do not.
+// Charts as SVG that stretches to the width of its box; strokes keep their width.
 import { h } from "../dom.js";
 import { mark, stateOf, shape } from "../state.js";
 
 const SPARK_WIDTH = 200;
+const SPARK_HEIGHT = 36;
 
-// The course of a number; null: not known. The label says it in words.
-export function spark(values, { label, colour = "accent", height = 36 } = {}) {
+// A sparkline; null values are gaps.
+export function spark(values, { label, colour = "accent" } = {}) {
   const known = values.filter((v) => v !== null);
   const top = Math.max(...known, 0) || 1;
   const step = SPARK_WIDTH / Math.max(values.length - 1, 1);
-  const y = (v) => height - 1 - (v / top) * (height - 3);
+  const y = (v) => SPARK_HEIGHT - 1 - (v / top) * (SPARK_HEIGHT - 3);
   const runs = runsOf(values).map((run) => run.map(([i, v]) => `${round(i * step)},${round(y(v))}`));
-  return h("svg.chart", { viewBox: `0 0 ${SPARK_WIDTH} ${height}`, height,
+  return h("svg.chart", { viewBox: `0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`, height: SPARK_HEIGHT,
     preserveAspectRatio: "none", role: "img", "aria-label": label,
     style: { "--c": `var(--${colour})` } },
-  h("path.grid", { d: `M0,${height - 0.5}H${SPARK_WIDTH}` }),
+  h("path.grid", { d: `M0,${SPARK_HEIGHT - 0.5}H${SPARK_WIDTH}` }),
   runs.map((points) => [
-    h("path.area", { d: `M${points[0].split(",")[0]},${height}L${points.join("L")}L` +
-      `${points.at(-1).split(",")[0]},${height}Z` }),
+    h("path.area", { d: `M${points[0].split(",")[0]},${SPARK_HEIGHT}L${points.join("L")}L` +
+      `${points.at(-1).split(",")[0]},${SPARK_HEIGHT}Z` }),
     h("path.stroke", { d: `M${points.join("L")}` })]));
 }
 
@@ -39,13 +40,13 @@ function runsOf(values) {
   return runs.filter((run) => run.length > 1);
 }
 
-// A number that is the next round one: 1, 2, 5 × 10ⁿ.
-export function niceTop(n) {
+// Returns the next round number whose half is whole.
+function niceTop(n) {
   const power = 10 ** Math.floor(Math.log10(Math.max(n, 1)));
-  return [1, 2, 5, 10].map((k) => k * power).find((v) => v >= n);
+  return [2, 4, 6, 8, 10].map((k) => k * power).find((v) => v >= n);
 }
 
-// Stacked bars over time. series: [{name, colour, values}], names of the columns in `times`.
+// Stacked bars over time. series: [{name, colour, values}]; times: labels of the columns.
 export function bars(series, times, { label, format, height = 160 }) {
   const totals = times.map((_, i) => series.reduce((sum, s) => sum + (s.values[i] ?? 0), 0));
   const top = niceTop(Math.max(...totals, 1));
@@ -84,7 +85,7 @@ export function legend(series) {
   return h("div.legend", null, series.map((s) => mark(s.state, { text: s.name })));
 }
 
-// A share from 0 to 1, with its text beside it.
+// A share from 0 to 1, with a text beside it.
 export function meter(share, text, { colour = "accent", label } = {}) {
   const percentage = Math.round(Math.min(Math.max(share, 0), 1) * 100);
   return h("div.meter", { role: "meter", "aria-valuenow": String(percentage), "aria-valuemin": "0",
@@ -96,7 +97,7 @@ export function meter(share, text, { colour = "accent", label } = {}) {
 
 const SLOTS_MAX = 64;
 
-// The slots of a worker, the taken ones filled; more than 64 as a meter.
+// The slots of a worker; beyond 64, a meter.
 export function slots(taken, total) {
   if (total > SLOTS_MAX) {
     return meter(taken / total, `${taken} of ${total}`, { colour: "running", label: "slots taken" });

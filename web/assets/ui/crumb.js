@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of a page about one thing: the way back, its name, its state, what can be done with it.
+// The head of a detail page: breadcrumb, state, actions.
 import { h } from "../dom.js";
 import { href } from "../route.js";
 import { mark } from "../state.js";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dialogs: one at a time, over the browser's own <dialog>, which keeps the focus inside and gives it
-// back.
+// Dialogs, on top of the browser's <dialog>, which traps the focus and restores it.
 import { h, render } from "../dom.js";
 import { button } from "./field.js";
 
@@ -20,7 +19,7 @@ export function openDialog(draw, { label, isWide = false } = {}) {
       dom.remove();
       resolve(answer);
     };
-    dom.onclick = (e) => { // beside it
+    dom.onclick = (e) => { // on the backdrop
       if (e.target === dom) {
         dom.close();
       }
@@ -32,8 +31,8 @@ export function openDialog(draw, { label, isWide = false } = {}) {
   });
 }
 
-// Asks before an act. preview(): a promise of {text, rows, isEmpty}, which says what would happen; the
-// button waits for it. Resolves with true if the act is wanted.
+// Asks before an action. preview() resolves with {text, rows, isEmpty}: what would happen. Resolves
+// with true if the user confirms.
 export function confirmAct({ title, verb, isDanger = false, preview }) {
   let found = null;
   let isAsked = false;
@@ -54,7 +53,7 @@ export function confirmAct({ title, verb, isDanger = false, preview }) {
 
 function previewBox(found) {
   if (!found) {
-    return h("div.preview.quiet", { "aria-busy": "true" }, "Counting what this concerns…");
+    return h("div.preview.quiet", { "aria-busy": "true" }, "Counting the affected jobs…");
   }
   return h("div.preview.stack", { role: found.isWrong ? "alert" : "status" },
     h("strong", null, found.text), found.detail && h("span.quiet", null, found.detail), found.rows);

@@ -15,14 +15,14 @@ export function iconButton(name, label, onclick, kind = "plain") {
     "aria-label": label }, icon(name));
 }
 
-// One of few choices: [[value, text], …].
+// A choice among few: [[value, text], …].
 export function segments(label, choices, chosen, onchoose) {
   return h("div.segments", { role: "group", "aria-label": label }, choices.map(([value, text]) =>
     h("button", { key: value, type: "button", "aria-pressed": String(value === chosen),
       onclick: () => onchoose(value) }, text)));
 }
 
-// Pills of states that are switched on and off: [{name, total, isEstimate, isOn}].
+// Toggles for states: [{name, total, isEstimate, isOn}].
 export function pills(label, list, ontoggle) {
   return h("div.pills", { role: "group", "aria-label": label }, list.map((p) => {
     const s = stateOf(p.name);

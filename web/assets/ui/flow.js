@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state diagram of jobs. On Overview with counts, each a link; on Job with the way it went.
+// The state diagram of jobs: with counts and links on Overview, with the path of one job on Job.
 import { h } from "../dom.js";
 import { shapePath, JOB_STATES } from "../state.js";
 
 const BOX = { width: 148, height: 60 };
 
-// Where each state stands: wide (for 1000 px), and narrow (for a phone).
+// Positions of the states, for wide boxes and for phones.
 const WIDE = {
   width: 980, height: 244,
   at: { waiting: [0, 0], scheduled: [0, 92], retryable: [416, 184], available: [208, 46],
@@ -38,8 +38,8 @@ const NARROW = {
 };
 
 // below(name): the second line of a box. href(name): null = no link. here: the current state;
-// passed: a Set of "from>to" and of states that were entered. The width of its box decides which of
-// the two plans is seen.
+// passed: a Set of "from>to" and of states that were entered. CSS shows one of the
+// two plans, depending on the width of the box.
 export function flow(what) {
   return h("div.flow-box", null, drawn(WIDE, "wide", what), drawn(NARROW, "narrow", what));
 }
@@ -59,7 +59,7 @@ function edge(d, isPassed, key) {
     h("path.tip", { class: kind, d: "M0,0L-7,-4V4Z", transform: `translate(${tip}) rotate(${angle})` }));
 }
 
-// The end of a path of H and V steps, and where it points.
+// Returns the end of a path of H and V steps, and its direction in degrees.
 function endOf(d) {
   let [x, y] = d.match(/^M([\d.]+),([\d.]+)/).slice(1).map(Number);
   let angle = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notices: what is said to the reader, from the verdict to a toast.
+// Notices: verdict, banners, empty lists, toasts.
 import { h, render } from "../dom.js";
 import { shape, stateOf } from "../state.js";
 import { iconButton } from "./field.js";
@@ -19,7 +19,7 @@ export function empty(title, text, tool) {
 const toasts = [];
 const TOAST_MS = 6000;
 
-// Failures stay until they are closed.
+// Failures stay until the user closes them.
 export function toast(kind, text, detail) {
   const one = { kind, text, detail, id: Symbol("toast") };
   toasts.push(one);

@@ -9,7 +9,7 @@ export function panel(title, { tools, footer, isFlush = false, class: name, key 
     footer && h("footer", null, footer));
 }
 
-// figures([{name, value, unit, note, chart}]): the few numbers that a page begins with.
+// figures([{name, value, unit, note, chart}]): the key numbers of a page.
 export function figures(list) {
   return h("div.figures", null, list.map((f) =>
     h("dl.figure", { key: f.name },
@@ -19,7 +19,7 @@ export function figures(list) {
       f.chart && h("dd", null, f.chart))));
 }
 
-// facts([[name, value], …]); a value of null is left out.
+// facts([[name, value], …]); empty values are left out.
 export function facts(list) {
   return h("dl.facts", null, list.filter(([, value]) => value !== null && value !== undefined &&
     value !== "").map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
@@ -27,7 +27,7 @@ export function facts(list) {
 
 const TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|\b(true|false|null|-?\d[\d.eE+-]*)\b/g;
 
-// JSON with colours; more than 64 KiB without, as a browser would take long.
+// JSON with colours, up to 64 KiB: beyond that it would be slow.
 export function json(value, label) {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   return h("pre.code", { tabindex: "0", role: "region", "aria-label": label },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A search box with suggestions: arrows choose, Enter takes, Escape closes.
+// A search box with suggestions (the combobox pattern).
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 
@@ -12,7 +12,7 @@ export function searchBox({ state, suggest, take, redraw, placeholder }) {
     take(s);
   };
   const onkeydown = (e) => {
-    const now = suggest(e.target.value); // what is drawn may be older than the last key
+    const now = suggest(e.target.value); // what is drawn may lag behind the keyboard
     if (e.key === "Enter" && now.length > 0) {
       e.target.value = "";
       chosen(now[Math.min(state.at ?? 0, now.length - 1)]);

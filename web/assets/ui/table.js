@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table. Roles are spelled out, because the cards of narrow screens are not display: table.
+// A table. It has explicit roles, because browsers drop them when CSS turns rows into cards.
 import { h } from "../dom.js";
 
-// columns: [{name, label, class, cell(row)}]; rowKey(row). chosen: a Set of keys, with onchoose(key,
-// isOn) and onchooseAll(isOn): rows get a box. extra(row): what stands below the row, or null. isSlim: the columns fit everywhere, so rows never
-// become cards.
+// columns: [{name, label, class, cell(row)}]. chosen: a Set of keys (rowKey), with onchoose(key, isOn)
+// and onchooseAll(isOn): adds check boxes. extra(row): contents of a second row, or null. isSlim: fits
+// everywhere, so its rows never become cards.
 export function table(label, columns, rows, { rowKey, chosen, onchoose, onchooseAll, extra,
   isSlim, empty } = {}) {
   if (rows.length === 0 && empty) {
     return empty;
   }
-  const box = { class: isSlim && "slim" };
+  const box = { class: isSlim ? null : "cards" };
   return h("div.table-box", box, h("table.table", { role: "table", "aria-label": label },
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
       chosen && h("th.check", { role: "columnheader" }, allBox(rows, rowKey, chosen, onchooseAll)),

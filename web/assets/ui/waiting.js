@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown while there is nothing to show yet, or no longer.
+// Placeholders: while a page loads, and when it fails to.
 import { h } from "../dom.js";
 import { notice } from "./notice.js";
 import { button } from "./field.js";
 
 const TITLES = {
   timeout: "The query timed out.", unavailable: "PostgreSQL or the server is too busy.",
-  unreachable: "The server does not answer.", not_found: "There is no such thing.",
-  forbidden: "Your role may not see this.",
+  unreachable: "The server is not responding.", not_found: "Not found.",
+  forbidden: "Your role is not allowed to see this.",
 };
 
 export function skeleton() {
@@ -16,7 +16,7 @@ export function skeleton() {
 }
 
 export function failure(error, again) {
-  const title = TITLES[error.code] ?? "This cannot be shown.";
+  const title = TITLES[error.code] ?? "This could not be loaded.";
   const text = error.message === title ? null : error.message;
   return notice(error.code === "not_found" ? "warn" : "fail", title, { role: "alert",
     detail: [text, error.hint].filter(Boolean).join(" ") || null,
