@@ -73,7 +73,8 @@ class Web:
         self.log.close()
         assert code == 0, f"exit {code}: {self.output()}"
 
-    def request(self, method, path, body=None, token=OPERATOR, headers=None, raw=None):
+    def request(self, method, path, body=None, token=OPERATOR, headers=None, raw=None, length=None):
+        """`length`: what Content-Length says, in place of a body."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=LIMIT_S)
         all_headers = {"Host": f"{self.host}:{self.port}"}
         if token:
@@ -87,8 +88,8 @@ class Web:
         for name, value in all_headers.items():
             connection.putheader(name, value)
         if data is not None or method not in ("GET", "HEAD"):
-            connection.putheader("Content-Length", str(len(data or b"")))
-        connection.endheaders(data)
+            connection.putheader("Content-Length", str(length or len(data or b"")))
+        connection.endheaders(None if length else data)
         answer = connection.getresponse()
         reply = Reply(answer.status, answer.headers, answer.read())
         connection.close()
