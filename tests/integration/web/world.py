@@ -9,7 +9,10 @@ import subprocess
 import tempfile
 import time
 
-import jsonschema
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
 
 BIN = os.environ["CLAIMD_BIN_DIR"]
 READER = "reader-of-the-tests-0001"
@@ -145,6 +148,9 @@ class Described:
     """openapi.json: validates answers, and remembers what was called and how it was answered."""
 
     def __init__(self, document):
+        if jsonschema is None:
+            print("SKIPPED: python3-jsonschema is missing (./dev setup): no answer is validated")
+            raise SystemExit(77)
         self.document = document
         self.resolver = jsonschema.RefResolver.from_schema(document)
         self.answered = {}
