@@ -9,6 +9,7 @@
 
 #define RUN_US (120 * US_PER_S)
 #define DRAIN_US (45 * US_PER_S)
+#define WATCH_US (30 * US_PER_S)
 #define SETTLE_US (200 * US_PER_MS)
 #define OUTPUT_MAX ((size_t)64 << 20)
 #define SLOTS "2"
@@ -22,7 +23,8 @@ enum env {
     ENV_SLOTS,
     ENV_STATE,
     ENV_WORKER_HTTP,
-    ENV_SCHEDULER_HTTP
+    ENV_SCHEDULER_HTTP,
+    ENV_WEB
 };
 
 static enum status set_env(struct cluster *c, enum env which, const char *name, const char *value,
@@ -77,6 +79,7 @@ static enum status set_env_of_all(struct cluster *c, struct err *err)
         {ENV_STATE, "CLAIMD_WORKER_STATE_DIR", c->dir},
         {ENV_WORKER_HTTP, "CLAIMD_WORKER_HTTP_LISTEN", "127.0.0.1:0"},
         {ENV_SCHEDULER_HTTP, "CLAIMD_SCHEDULER_HTTP_LISTEN", "127.0.0.1:0"},
+        {ENV_WEB, "CLAIMD_WEB_LISTEN", "127.0.0.1:0"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
         enum status st = set_env(c, settings[i].which, settings[i].name, settings[i].value, err);
@@ -157,6 +160,39 @@ enum status cluster_start(struct cluster *c, struct err *err)
     return STATUS_OK;
 }
 
+/* Finds the address in the ready line of its log. */
+static bool find_address(const char *log_path, char *ret, size_t size)
+{
+    char line[1024];
+    bool is_found = false;
+    FILE *log = fopen(log_path, "re");
+    while (log != NULL && !is_found && fgets(line, sizeof line, log) != NULL) {
+        const char *at = strstr(line, " http=http");
+        is_found = at != NULL && strstr(line, "event=ready") != NULL;
+        if (is_found) {
+            (void)snprintf(ret, size, "%.*s", (int)strcspn(at + 6, " \n"), at + 6);
+        }
+    }
+    if (log != NULL) {
+        (void)fclose(log);
+    }
+    return is_found;
+}
+
+enum status cluster_watch(struct cluster *c, char *ret_address, size_t size, struct err *err)
+{
+    char log_path[SERVER_PATH_MAX + 32];
+    (void)snprintf(log_path, sizeof log_path, "%s/web-1.log", c->dir);
+    enum status st = start_daemon(c, "web", 1, &c->web, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (!WAIT_UNTIL(find_address(log_path, ret_address, size), WATCH_US)) {
+        return err_fail(err, STATUS_TIMEOUT, "claimd-web is not ready: see %s", log_path);
+    }
+    return STATUS_OK;
+}
+
 static void end_all(pid_t *pids, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -169,6 +205,7 @@ static void end_all(pid_t *pids, size_t count)
 
 void cluster_stop(struct cluster *c)
 {
+    end_all(&c->web, 1);
     end_all(c->workers, CLUSTER_WORKERS);
     end_all(c->schedulers, CLUSTER_SCHEDULERS);
     for (size_t i = 0; i < CLUSTER_NODES; i++) {

@@ -11,7 +11,7 @@
 #define CLUSTER_NODES 5
 #define CLUSTER_SCHEDULERS 2
 #define CLUSTER_WORKERS 3
-#define CLUSTER_ENV_MAX 9
+#define CLUSTER_ENV_MAX 10
 #define CLUSTER_MD5SUM "/usr/bin/md5sum" /* what workers let claimctl map */
 #define CLUSTER_TEXT_MAX 2048
 
@@ -23,6 +23,7 @@ struct cluster {
     struct redis_server redis[CLUSTER_NODES];
     pid_t schedulers[CLUSTER_SCHEDULERS];
     pid_t workers[CLUSTER_WORKERS];
+    pid_t web; /* 0 = nobody watches */
     char env_texts[CLUSTER_ENV_MAX][CLUSTER_TEXT_MAX];
     const char *env[CLUSTER_ENV_MAX + 1];
 };
@@ -30,8 +31,12 @@ struct cluster {
 enum status cluster_start(struct cluster *c, struct err *err) MUST_USE;
 void cluster_stop(struct cluster *c); /* kills what still runs; keeps the directory */
 
-/* Sends TERM to all daemons, then waits for them. Returns TIMEOUT, or INTERNAL if the exit code of
- * one is not 0. */
+/* Starts claimd-web, which only shows, and writes the address of its page. */
+enum status cluster_watch(struct cluster *c, char *ret_address, size_t size,
+                          struct err *err) MUST_USE;
+
+/* Sends TERM to workers and schedulers, then waits for them. Returns TIMEOUT, or INTERNAL if the
+ * exit code of one is not 0. */
 enum status cluster_drain(struct cluster *c, struct err *err) MUST_USE;
 
 /* Runs claimctl with the cluster's configuration. Returns INTERNAL with its output if it fails. */

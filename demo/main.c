@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 #define JOBS_DEFAULT 20000
 #define OUTPUT_MAX ((size_t)1 << 20)
@@ -19,6 +20,8 @@
 #define POLL_US (100 * US_PER_MS)
 #define KILL_POLL_US (20 * US_PER_MS) /* a short list is done soon */
 #define LOCKS_US (15 * US_PER_S)
+#define OPEN_US (10 * US_PER_S)
+#define STAY_S 3600
 
 /* Leaves out the last tenth, which has the jobs that waited for the rescue: they would distort the
  * speed. */
@@ -42,6 +45,7 @@ struct demo {
     int64_t timeout_us;
     int64_t next_line_us;
     bool is_terminal;
+    bool is_watched;
     long completed;
     long rescued;
     long locks;
@@ -235,6 +239,39 @@ static enum status judge(const struct demo *d, struct err *err)
     return STATUS_OK;
 }
 
+/* Starts the page, and shows it in a browser if this host has one. */
+static enum status watch(struct demo *d, struct err *err)
+{
+    static const char open[] = "[ -z \"${DISPLAY-}${WAYLAND_DISPLAY-}\" ] || xdg-open \"$0\"";
+    char address[128] = "";
+    int code = 0;
+    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
+    enum status st = cluster_watch(&d->cluster, address, sizeof address, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    (void)printf("watch it: %s\n", address);
+    (void)fflush(stdout);
+    const char *const argv[] = {"/bin/sh", "-c", open, address, NULL};
+    if (program_run(argv, NULL, OPEN_US, &out, &code, NULL) != STATUS_OK || code != 0) {
+        (void)printf("(no browser was opened)\n");
+    }
+    return STATUS_OK;
+}
+
+/* Leaves the page to its readers until Ctrl-C. */
+static void stay(void)
+{
+    sigset_t set;
+    const struct timespec limit = {.tv_sec = STAY_S};
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)printf("\nthe page stays for an hour, or until Ctrl-C\n");
+    (void)fflush(stdout);
+    (void)sigtimedwait(&set, NULL, &limit);
+}
+
 static enum status run(struct demo *d, size_t jobs_max, struct err *err)
 {
     enum status st = list_read(jobs_max, &d->list, err);
@@ -250,6 +287,10 @@ static enum status run(struct demo *d, size_t jobs_max, struct err *err)
                  CLUSTER_SCHEDULERS, CLUSTER_WORKERS);
     (void)fflush(stdout);
     st = cluster_start(&d->cluster, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = d->is_watched ? watch(d, err) : STATUS_OK;
     if (st != STATUS_OK) {
         return st;
     }
@@ -273,7 +314,19 @@ static enum status run(struct demo *d, size_t jobs_max, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    return judge(d, err);
+    st = judge(d, err);
+    if (st == STATUS_OK && d->is_watched) {
+        stay();
+    }
+    return st;
+}
+
+static int say_usage(bool is_asked)
+{
+    (void)fprintf(is_asked ? stdout : stderr, "usage: ./dev demo [--all] [--watch]\n"
+                                              "--all: all files, not 20,000 of them\n"
+                                              "--watch: with claimd-web, and stays at the end\n");
+    return is_asked ? 0 : 2;
 }
 
 int main(int argc, char **argv)
@@ -281,14 +334,15 @@ int main(int argc, char **argv)
     struct demo d = {.is_terminal = isatty(STDOUT_FILENO) == 1, .timeout_us = RUN_US};
     struct err err = {0};
     size_t jobs_max = JOBS_DEFAULT;
-    if (argc == 2 && strcmp(argv[1], "--all") == 0) {
-        jobs_max = 0;
-        d.timeout_us = RUN_ALL_US;
-    } else if (argc != 1) {
-        bool is_asked = argc == 2 && strcmp(argv[1], "--help") == 0;
-        (void)fprintf(is_asked ? stdout : stderr,
-                      "usage: ./dev demo [--all]    --all: all files, not 20,000 of them\n");
-        return is_asked ? 0 : 2;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--all") == 0) {
+            jobs_max = 0;
+            d.timeout_us = RUN_ALL_US;
+        } else if (strcmp(argv[i], "--watch") == 0) {
+            d.is_watched = true;
+        } else {
+            return say_usage(strcmp(argv[i], "--help") == 0);
+        }
     }
     hold_back_signals();
     enum status st = run(&d, jobs_max, &err);

@@ -24,6 +24,7 @@ struct backends {
     size_t count;
     char conninfo[CONNINFO_MAX];
     int64_t timeout_us;
+    bool is_reading; /* web.mode = "read" */
 };
 
 static enum status connect_to(const struct backends *p, struct admin **ret, struct err *err)
@@ -39,6 +40,9 @@ static enum status connect_to(const struct backends *p, struct admin **ret, stru
                         "SET max_parallel_workers_per_gather = 0; "
                         "SET application_name = 'claimd-web'",
                         err);
+    }
+    if (st == STATUS_OK && p->is_reading) {
+        st = admin_exec(a, "SET default_transaction_read_only = on", err);
     }
     if (st == STATUS_OK) {
         st = admin_check_schema(a, err);
@@ -70,6 +74,7 @@ enum status backends_open(const struct config *config, struct backends **ret, st
     init_lock(p);
     p->count = (size_t)config->web.connections;
     p->timeout_us = config->postgres.timeout_us;
+    p->is_reading = !config->web.is_operating;
     assert(p->count <= SESSIONS_MAX);
     enum status st = config_conninfo(config, p->conninfo, sizeof p->conninfo, err);
     if (st == STATUS_OK) {

@@ -16,11 +16,19 @@
 #define LIFE_US (15 * 60 * US_PER_S)
 #define RETRY_US (10 * US_PER_S)
 #define TRIM_US (3600 * US_PER_S)
-#define EVENT_MAX ((size_t)16 << 20)
+#define HINTS_MAX 1024
 
 /* What a page reads again. */
 enum topic { TOPIC_JOBS, TOPIC_QUEUES, TOPIC_WORKERS, TOPIC_SCHEDULERS, TOPICS };
 static const char *const topic_names[TOPICS] = {"jobs", "queues", "workers", "schedulers"};
+
+/* One for all streams, which may be large: each holds a reference until it has sent it. */
+struct snapshot {
+    size_t references; /* guarded by the mutex of its events */
+    uint64_t number;
+    size_t len;
+    char bytes[]; /* an event */
+};
 
 struct events {
     struct web *w;
@@ -31,8 +39,7 @@ struct events {
     pthread_cond_t changed;
     bool is_stopping;
     size_t streams;
-    uint64_t number; /* of the snapshot; 0 = there is none yet */
-    char *snapshot;  /* one line of JSON */
+    struct snapshot *snapshot; /* NULL: there is none yet */
     uint64_t topic_numbers[TOPICS];
     uint32_t marks[TOPICS]; /* what the topics were last */
 };
@@ -42,13 +49,24 @@ struct stream {
     uint64_t seen;
     uint64_t generation; /* of the tokens: a reload ends the stream */
     int64_t end_us;
-    struct text text; /* not yet sent */
-    size_t sent;
+    struct snapshot *snapshot; /* is sent, before the text; NULL = none */
+    struct text text;
+    size_t sent; /* of both */
 };
 
 /* ---- snapshots ---- */
 
-/* Adds the values of some members of an array's objects to a mark. */
+/* Adds the values of some members of an object to a mark. */
+static uint32_t mark_of_row(const json_t *row, const char *const *names, uint32_t mark)
+{
+    for (const char *const *name = names; *name != NULL; name++) {
+        autofree char *text = json_dumps(json_object_get(row, *name), JSON_ENCODE_ANY);
+        const char *known = text == NULL ? "" : text;
+        mark = mark * 31 + hash_bytes(known, strlen(known));
+    }
+    return mark;
+}
+
 static uint32_t mark_of(const json_t *root, const char *list, const char *const *names)
 {
     size_t i = 0;
@@ -56,11 +74,7 @@ static uint32_t mark_of(const json_t *root, const char *list, const char *const 
     uint32_t mark = 0;
     json_array_foreach(json_object_get(root, list), i, row)
     {
-        for (const char *const *name = names; *name != NULL; name++) {
-            autofree char *text = json_dumps(json_object_get(row, *name), JSON_ENCODE_ANY);
-            const char *known = text == NULL ? "" : text;
-            mark = mark * 31 + hash_bytes(known, strlen(known));
-        }
+        mark = mark_of_row(row, names, mark);
     }
     return mark;
 }
@@ -73,31 +87,63 @@ static void find_marks(const json_t *root, uint32_t ret[TOPICS])
     static const char *const settings[] = {"queue", "paused", "workers", "kinds", NULL};
     static const char *const workers[] = {"host",  "pid",    "state", "running",
                                           "slots", "queues", "kinds", NULL};
-    const json_t *health = json_object_get(root, "health");
-    autofree char *text = json_dumps(health, JSON_ENCODE_ANY);
+    static const char *const leads[] = {"schedulers", "leaders",    "workers_without_quorum",
+                                        "leader",     "lock_nodes", "lock_nodes_voting",
+                                        "trouble",    NULL};
     ret[TOPIC_JOBS] = mark_of(root, "queues", counts) ^ mark_of(root, "finished", ends);
     ret[TOPIC_QUEUES] = mark_of(root, "queues", counts) * 31 + mark_of(root, "queues", settings);
     ret[TOPIC_WORKERS] = mark_of(root, "workers", workers);
-    ret[TOPIC_SCHEDULERS] = text == NULL ? 0 : hash_bytes(text, strlen(text));
+    ret[TOPIC_SCHEDULERS] = mark_of_row(json_object_get(root, "health"), leads, 0);
+}
+
+/* The caller holds the mutex. Accepts NULL. */
+static void drop(struct snapshot *s)
+{
+    if (s != NULL && --s->references == 0) {
+        free(s);
+    }
+}
+
+static uint64_t number_of(const struct events *e)
+{
+    return e->snapshot == NULL ? 0 : e->snapshot->number;
+}
+
+/* NULL: no memory. */
+static struct snapshot *make_snapshot(uint64_t number, const char *line)
+{
+    static const char format[] = "id: %llu\nevent: counters\ndata: %s\n\n";
+    size_t size = strlen(line) + sizeof format + 24;
+    struct snapshot *s = calloc(1, sizeof *s + size);
+    if (s != NULL) {
+        s->references = 1;
+        s->number = number;
+        s->len = (size_t)snprintf(s->bytes, size, format, (unsigned long long)number, line);
+    }
+    return s;
+}
+
+static bool is_same(const struct snapshot *s, const char *line)
+{
+    const char *data = s == NULL ? NULL : strstr(s->bytes, "data: ") + strlen("data: ");
+    return data != NULL && strncmp(data, line, strlen(line)) == 0 &&
+           strcmp(data + strlen(line), "\n\n") == 0;
 }
 
 /* Publishes the snapshot if it differs. The caller holds the mutex. */
-static void publish(struct events *e, const char *text, const uint32_t marks[TOPICS])
+static void publish(struct events *e, const char *line, const uint32_t marks[TOPICS])
 {
-    if (e->snapshot != NULL && strcmp(e->snapshot, text) == 0) {
-        return;
+    uint64_t number = number_of(e) + 1;
+    struct snapshot *fresh = is_same(e->snapshot, line) ? NULL : make_snapshot(number, line);
+    if (fresh == NULL) {
+        return; /* without memory, the next one will do */
     }
-    char *copy = strdup(text);
-    if (copy == NULL) {
-        return; /* the next one will do */
-    }
-    free(e->snapshot);
-    e->snapshot = copy;
-    e->number++;
+    drop(e->snapshot);
+    e->snapshot = fresh;
     for (size_t i = 0; i < TOPICS; i++) {
         if (marks[i] != e->marks[i]) {
             e->marks[i] = marks[i];
-            e->topic_numbers[i] = e->number;
+            e->topic_numbers[i] = number;
         }
     }
     (void)pthread_cond_broadcast(&e->changed);
@@ -108,7 +154,7 @@ static void look(struct events *e)
 {
     struct err err = {0};
     uint32_t marks[TOPICS];
-    autotext struct text text = TEXT_INIT(EVENT_MAX);
+    autotext struct text text = TEXT_INIT(WEB_ANSWER_MAX);
     if (shared_get(e->w->shared, e->overview, &text, &err) != STATUS_OK) {
         return;
     }
@@ -236,7 +282,7 @@ void events_close(struct events *e)
         events_stop(e);
         (void)pthread_join(e->thread, NULL);
     }
-    free(e->snapshot);
+    drop(e->snapshot);
     (void)pthread_cond_destroy(&e->changed);
     (void)pthread_mutex_destroy(&e->mutex);
     free(e);
@@ -253,7 +299,7 @@ enum status stream_open(struct events *e, struct stream **ret, struct err *err)
     *s = (struct stream){.e = e,
                          .generation = auth_generation(e->w->auth),
                          .end_us = clock_boot_us() + LIFE_US,
-                         .text = TEXT_INIT(EVENT_MAX)};
+                         .text = TEXT_INIT(HINTS_MAX)};
     text_put(&s->text, "retry: 3000\n\n");
     (void)pthread_mutex_lock(&e->mutex);
     bool has_room = e->streams < (size_t)e->w->config->web.streams;
@@ -272,19 +318,21 @@ void stream_close(struct stream *s)
 {
     (void)pthread_mutex_lock(&s->e->mutex);
     s->e->streams--;
+    drop(s->snapshot);
     (void)pthread_mutex_unlock(&s->e->mutex);
     text_release(&s->text);
     free(s);
 }
 
-/* The caller holds the mutex. */
-static void put_events(struct stream *s)
+/* Takes the present snapshot, and names what has changed since the one before. The caller holds the
+ * mutex. */
+static void take_snapshot(struct stream *s)
 {
     const struct events *e = s->e;
     const char *before = "";
     bool is_first = s->seen == 0;
-    text_put(&s->text, "id: %llu\nevent: counters\ndata: %s\n\n", (unsigned long long)e->number,
-             e->snapshot);
+    s->snapshot = e->snapshot;
+    s->snapshot->references++;
     for (size_t i = 0; i < TOPICS && !is_first; i++) {
         if (e->topic_numbers[i] > s->seen) {
             text_put(&s->text, "%s\"%s\"",
@@ -294,7 +342,7 @@ static void put_events(struct stream *s)
         }
     }
     text_put(&s->text, "%s", before[0] == '\0' ? "" : "]}\n\n");
-    s->seen = e->number;
+    s->seen = number_of(e);
 }
 
 /* Waits for the next snapshot; false: the stream ends. */
@@ -309,12 +357,14 @@ static bool wait_next(struct stream *s)
     text_release(&s->text);
     s->sent = 0;
     (void)pthread_mutex_lock(&e->mutex);
-    while (!e->is_stopping && e->number == s->seen && code == 0) {
+    drop(s->snapshot);
+    s->snapshot = NULL;
+    while (!e->is_stopping && number_of(e) == s->seen && code == 0) {
         code = pthread_cond_timedwait(&e->changed, &e->mutex, &until);
     }
     bool goes_on = !e->is_stopping;
-    if (goes_on && e->number != s->seen) {
-        put_events(s);
+    if (goes_on && number_of(e) != s->seen) {
+        take_snapshot(s);
     } else if (goes_on) {
         text_put(&s->text, ": still there\n\n");
     }
@@ -322,16 +372,31 @@ static bool wait_next(struct stream *s)
     return goes_on && s->text.err.status == STATUS_OK;
 }
 
+/* Copies what comes next of `from`, which is at `start` of what is sent. */
+static size_t copy_part(struct stream *s, size_t start, const char *from, size_t len,
+                        char *ret_bytes, size_t size)
+{
+    size_t at = s->sent - start;
+    size_t left = len - at;
+    size_t part = left < size ? left : size;
+    memcpy(ret_bytes, from + at, part);
+    s->sent += part;
+    return part;
+}
+
 size_t stream_read(struct stream *s, char *ret_bytes, size_t size)
 {
-    if (s->sent == s->text.buf.len && !wait_next(s)) {
-        return 0;
+    size_t first = s->snapshot == NULL ? 0 : s->snapshot->len;
+    if (s->sent == first + s->text.buf.len) {
+        if (!wait_next(s)) {
+            return 0;
+        }
+        first = s->snapshot == NULL ? 0 : s->snapshot->len;
     }
-    size_t left = s->text.buf.len - s->sent;
-    size_t len = left < size ? left : size;
-    memcpy(ret_bytes, text_str(&s->text) + s->sent, len);
-    s->sent += len;
-    return len;
+    if (s->sent < first) {
+        return copy_part(s, 0, s->snapshot->bytes, first, ret_bytes, size);
+    }
+    return copy_part(s, first, text_str(&s->text), s->text.buf.len, ret_bytes, size);
 }
 
 void web_events(struct web *w, const struct web_route *route, struct web_request *q,

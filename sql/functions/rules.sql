@@ -224,4 +224,5 @@ REVOKE ALL ON FUNCTION is_too_long, backoff_is_valid, why_no_backoff, why_no_gra
 GRANT EXECUTE ON FUNCTION is_too_long, backoff_is_valid, broken_rule, rule_text
     TO claimd_admin, claimd_producer, claimd_worker;
 GRANT EXECUTE ON FUNCTION exclusive_flag, share_of TO claimd_admin, claimd_producer;
+GRANT EXECUTE ON FUNCTION share_of TO claimd_reader; -- in the view maps
 GRANT EXECUTE ON FUNCTION text_within TO claimd_worker;

@@ -234,7 +234,9 @@ class ZErrors(unittest.TestCase):
         reply = web.request("PUT", "/api/v1/jobs", body={})
         self.assertEqual((405, "GET, POST"), (reply.status, reply.headers["Allow"]))
         api.check("POST", "/api/v1/jobs", reply)
-        call("POST", "/jobs", raw=b'{"kind": "' + b"x" * (1 << 20) + b'"}', status=413)
+        reply = web.request("POST", "/api/v1/jobs", length=(1 << 20) + 1)
+        self.assertEqual("too_large", reply.code)
+        api.check("POST", "/api/v1/jobs", reply)
 
     def test_y_a_slow_query_ends_after_two_seconds(self):
         signature = world.sql("SELECT pg_get_function_result('claimd.schedule_next(text, integer)'::regprocedure)")

@@ -9,7 +9,10 @@ import subprocess
 import tempfile
 import time
 
-import jsonschema
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
 
 BIN = os.environ["CLAIMD_BIN_DIR"]
 READER = "reader-of-the-tests-0001"
@@ -73,7 +76,8 @@ class Web:
         self.log.close()
         assert code == 0, f"exit {code}: {self.output()}"
 
-    def request(self, method, path, body=None, token=OPERATOR, headers=None, raw=None):
+    def request(self, method, path, body=None, token=OPERATOR, headers=None, raw=None, length=None):
+        """`length`: what Content-Length says, in place of a body."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=LIMIT_S)
         all_headers = {"Host": f"{self.host}:{self.port}"}
         if token:
@@ -87,8 +91,8 @@ class Web:
         for name, value in all_headers.items():
             connection.putheader(name, value)
         if data is not None or method not in ("GET", "HEAD"):
-            connection.putheader("Content-Length", str(len(data or b"")))
-        connection.endheaders(data)
+            connection.putheader("Content-Length", str(length or len(data or b"")))
+        connection.endheaders(None if length else data)
         answer = connection.getresponse()
         reply = Reply(answer.status, answer.headers, answer.read())
         connection.close()
@@ -144,6 +148,9 @@ class Described:
     """openapi.json: validates answers, and remembers what was called and how it was answered."""
 
     def __init__(self, document):
+        if jsonschema is None:
+            print("SKIPPED: python3-jsonschema is missing (./dev setup): no answer is validated")
+            raise SystemExit(77)
         self.document = document
         self.resolver = jsonschema.RefResolver.from_schema(document)
         self.answered = {}
