@@ -16,7 +16,8 @@ struct report {
     char lock_nodes[4096]; /* list of lock nodes that the cluster was made with; "" = none */
     int64_t lanes;         /* number of lanes that the leader knows */
     int failures;
-    bool is_full; /* out of memory: a line could not be added */
+    bool is_full;     /* out of memory: a line could not be added */
+    bool is_frequent; /* set by the caller: leave out the check that writes 8 MB */
 };
 
 #define REPORT_COLUMNS 4

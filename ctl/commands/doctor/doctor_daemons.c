@@ -450,6 +450,8 @@ enum status doctor_daemons(struct report *r, const struct config *config, struct
     if (st != STATUS_OK) {
         return st;
     }
-    check_write(r, a);
+    if (!r->is_frequent) {
+        check_write(r, a);
+    }
     return check_unfed(r, config, a, err);
 }
