@@ -43,15 +43,15 @@ def connect(to=None):
 
 def raw(text, to=None):
     """Sends bytes, and returns the status of each answer until the server closes."""
+    got = b""
     with connect(to) as s:
-        s.sendall(text)
-        s.shutdown(socket.SHUT_WR)
-        got = b""
         try:
+            s.sendall(text)
+            s.shutdown(socket.SHUT_WR)
             while part := s.recv(65536):
                 got += part
-        except ConnectionResetError:
-            pass
+        except OSError:
+            pass  # it has answered, or not, before it read all
     return [int(code) for code in re.findall(rb"^HTTP/1\.[01] (\d+)", got, re.M)]
 
 
@@ -286,7 +286,8 @@ class Bytes(unittest.TestCase):
 
     def test_bodies_that_are_too_long_or_too_deep(self):
         start = head("POST", "/api/v1/jobs", "Content-Type: application/json", "Content-Length: 1000000000")
-        self.assertEqual([413], raw(start + b"{" * 100000)[:1])
+        self.assertEqual([413], raw(start))
+        self.assertIn(raw(start + b"{" * 100000), ([413], []))
         for bad in (b"[" * 100000, b'{"a":' * 100000, b'{"kind":"noop","kind":"x"}', b"[]", b"1", b"{", b"\xff", b'{"args":"\\u0000","kind":"noop"}x', b'{"kind": "no\0op"}',
                     b'{"kind":"noop","args":' + b"[" * 40 + b"]" * 40 + b"}", b'{"kind":"noop","priority":1e999}'):
             self.assertEqual(400, web.request("POST", "/api/v1/jobs", raw=bad).status, bad[:30])
