@@ -75,7 +75,7 @@ def picture(page, directory, name, height):
 
 def places(api):
     report = api.ask("GET", "jobs?kind=report_build&state=running&limit=1")[1]["jobs"][0]["id"]
-    return [("overview", "#/", 1400), ("jobs", "#/jobs?state=running,retryable,discarded", 900), ("job", f"#/jobs/{report}", 1180),
+    return [("overview", "#/", 1400), ("jobs", "#/jobs?state=retryable,discarded", 900), ("job", f"#/jobs/{report}", 1180),
             ("queues", "#/queues", 560), ("schedules", "#/schedules", 480), ("kinds", "#/kinds", 560),
             ("cluster", "#/cluster", 800)]
 
