@@ -15,20 +15,16 @@
 
 /* ---- filters ---- */
 
-static const char *const options[] = {"state",  "kind",     "queue", "tag",
-                                      "worker", "since",    "until", "older-than",
-                                      "error",  "metadata", "batch", "owner"};
-
 enum status jobs_option(struct ctl_args *args, const char *name, const char *value, struct err *err)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
-        if (strcmp(options[i], name) != 0) {
+    for (size_t i = 0; i < FILTER_OPTION_COUNT; i++) {
+        if (strcmp(filter_options[i], name) != 0) {
             continue;
         }
         if (args->given_count == CTL_GIVEN_MAX) {
             return err_fail(err, STATUS_INVALID, "%s: more than %d values", name, CTL_GIVEN_MAX);
         }
-        args->given[args->given_count].name = options[i];
+        args->given[args->given_count].name = filter_options[i];
         args->given[args->given_count].value = value;
         args->given_count++;
         return STATUS_OK;
@@ -36,7 +32,7 @@ enum status jobs_option(struct ctl_args *args, const char *name, const char *val
     return err_fail(
         err, STATUS_INVALID,
         "%.40s: there is no such parameter; allowed: state, kind, queue, tag, worker, "
-        "since, until, older-than, error, metadata, batch, owner, limit, after, columns",
+        "since, until, older-than, error, metadata, batch, owner, map, limit, after, columns",
         name);
 }
 

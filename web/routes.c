@@ -54,6 +54,7 @@ static const struct web_field jobs_fields[] = {
     {"metadata", "string", "a JSON object that the job's metadata contains"},
     {"batch", "integer", "id of a batch"},
     {"owner", "string", "role that owns the job"},
+    {"map", "string", "name of a map"},
     {"limit", "integer", "1 to 500; default 50"},
     {"after", "integer", "goes on below this id"},
     {"columns", "string", "of the answer, separated by commas"}};

@@ -14,7 +14,8 @@
         {"kind", "NAME", "only of these kinds"}, {"queue", "NAME", "only of these queues"}, \
         {"tag", "TEXT", "only with this tag; repeated: with all of them"},                  \
         {"metadata", "JSON", "only whose metadata contain this object"},                    \
-        {"batch", "ID", "only of this batch"}, {"owner", "ROLE", "only of this role"},      \
+        {"batch", "ID", "only of this batch"}, {"map", "NAME", "only of this map"},         \
+        {"owner", "ROLE", "only of this role"},                                             \
         {"worker", "ID|HOST", "whose last attempt ran there"},                              \
         {"since", "TIME", "created (or ended) at this time or later"},                      \
         {"until", "TIME", "created (or ended) before this time"},                           \

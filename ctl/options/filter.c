@@ -184,6 +184,10 @@ static enum status read_times(struct filter *f, const struct ctl_args *args, int
 
 /* ---- the whole filter ---- */
 
+const char *const filter_options[FILTER_OPTION_COUNT] = {
+    "state",      "kind",  "queue",    "tag",   "worker", "since", "until",
+    "older-than", "error", "metadata", "batch", "owner",  "map"};
+
 void filter_release(struct filter *f)
 {
     given_release(&f->given);
@@ -191,11 +195,8 @@ void filter_release(struct filter *f)
 
 bool filter_is_given(const struct ctl_args *args)
 {
-    static const char *const names[] = {"state",  "kind",     "queue", "tag",
-                                        "worker", "since",    "until", "older-than",
-                                        "error",  "metadata", "batch", "owner"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (ctl_value(args, names[i]) != NULL) {
+    for (size_t i = 0; i < FILTER_OPTION_COUNT; i++) {
+        if (ctl_value(args, filter_options[i]) != NULL) {
             return true;
         }
     }
@@ -221,6 +222,7 @@ static enum status read_all(struct filter *f, struct given *g, int64_t now_us)
     f->queues = read_names(g, "queue", job_queue_check);
     f->worker = given_full(g, "worker");
     f->owner = given_full(g, "owner");
+    f->map = given_full(g, "map");
     f->error = given_full(g, "error");
     if (g->err->status != STATUS_OK || read_states(f, g) != STATUS_OK ||
         read_times(f, g->args, now_us, g->err) != STATUS_OK) {

@@ -22,8 +22,13 @@ struct filter {
     const char *metadata; /* a JSON object */
     const char *batch;    /* an id */
     const char *owner;
+    const char *map;    /* its name */
     struct given given; /* owns the texts */
 };
+
+/* The names of the options. */
+#define FILTER_OPTION_COUNT 13
+extern const char *const filter_options[FILTER_OPTION_COUNT];
 
 #define auto_filter CLEANUP(filter_release)
 void filter_release(struct filter *f);

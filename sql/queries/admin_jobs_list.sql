@@ -3,11 +3,12 @@
 -- may be NULL. $1, $2: whether to look among the open and the finished jobs. $3, $4: the range of ids, both included. $5, $6: a range
 -- of times, the second excluded: of the end or, for open jobs, of the creation. Then follow states, kinds, queues, tags (a job must
 -- have all of them), the id or host of a worker, and a text within the error. $14: columns that are read only if they are named here.
--- $15: metadata that the job's must contain. $16: the batch, $17: the owner. The error of an open job is that of its last failed
--- attempt, as in the view jobs. A job that ended before it was due has no ready_at, and neither has a job that waits for others,
--- since it is not known when that will be due. Indexes: job_pkey, job_history_id, job_attempt_pkey.
+-- $15: metadata that the job's must contain. $16: the batch, $17: the owner, $18: the map. The error of an open job is that of its
+-- last failed attempt, as in the view jobs. A job that ended before it was due has no ready_at, and neither has a job that waits for
+-- others, since it is not known when that will be due. Indexes: job_pkey, job_history_id, job_attempt_pkey.
 -- params: open bool, finished bool, low int8, high int8, since timestamptz, until timestamptz, states text[], kinds text[],
--- params: queues text[], tags text[], worker text, error text, limit int4, wanted text[], metadata text, batch int8, owner text
+-- params: queues text[], tags text[], worker text, error text, limit int4, wanted text[], metadata text, batch int8, owner text,
+-- params: map text
 -- shows: id number, kind text, queue text, state text, priority number wide, attempt number, created_at time extra,
 -- shows: ready_at time, attempted_at time extra, finalized_at time, worker text extra, worker_id text extra,
 -- shows: tags text long extra, args json long extra, metadata json long extra, result json long extra, error text long,
@@ -24,6 +25,7 @@ WITH named AS MATERIALIZED (
       FROM claimd.job
      WHERE $1 AND id BETWEEN $3 AND $4 AND ($15 IS NULL OR metadata @> $15::jsonb)
        AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
+       AND ($18 IS NULL OR share_key = 'map:' || $18)
        AND ($5 IS NULL OR created_at >= $5) AND ($6 IS NULL OR created_at < $6)
     UNION ALL
     SELECT id, kind, queue, state, priority, attempt, generation, created_at,
@@ -34,6 +36,7 @@ WITH named AS MATERIALIZED (
       FROM claimd.job_history
      WHERE $2 AND id BETWEEN $3 AND $4 AND retried_at IS NULL AND ($15 IS NULL OR metadata @> $15::jsonb)
        AND ($16 IS NULL OR EXISTS (SELECT FROM claimd.batch_job m WHERE m.job_id = id AND m.batch_id = $16))
+       AND ($18 IS NULL OR share_key = 'map:' || $18)
        AND ($5 IS NULL OR finalized_at >= $5) AND ($6 IS NULL OR finalized_at < $6)
 ), listed AS (
     SELECT *

@@ -5,7 +5,7 @@ import { JOB_STATES } from "./state.js";
 // The filters of GET /jobs and their labels. MANY: several values are allowed.
 export const FILTERS = {
   state: "State", kind: "Kind", queue: "Queue", tag: "Tag", worker: "Worker", error: "Error has",
-  batch: "Batch", since: "Since", until: "Until", owner: "Owner",
+  batch: "Batch", map: "Map", since: "Since", until: "Until", owner: "Owner",
   "older-than": "Older than", metadata: "Metadata",
 };
 export const MANY = ["state", "kind", "queue", "tag"];

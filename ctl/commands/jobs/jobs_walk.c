@@ -109,7 +109,8 @@ static enum status read_range(struct walk *w, int64_t low, struct err *err)
                                   text_str(&w->wanted),
                                   f->metadata,
                                   f->batch,
-                                  f->owner};
+                                  f->owner,
+                                  f->map};
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = admin_query(w->admin, VERB_JOBS_LIST.statement, params, &rows, err);
     if (st != STATUS_OK) {

@@ -35,6 +35,9 @@ static const char *const jobs[] = {
     ("UPDATE claimd.job SET metadata = '{\"customer\": 7, \"by\": {\"name\": \"ada\"}}' WHERE id = "
      "2"),
     "UPDATE claimd.job_history SET metadata = '{\"customer\": 7}' WHERE id = 6",
+    "UPDATE claimd.job SET share_key = 'map:nightly', share = claimd.share_of('map:nightly') WHERE "
+    "id = 1",
+    "UPDATE claimd.job_history SET share_key = 'map:nightly' WHERE id = 8",
     "INSERT INTO claimd.batch (name) VALUES ('')",
     "INSERT INTO claimd.batch_job (batch_id, job_id, state) VALUES (1, 2, NULL), (1, 4, NULL), "
     "(1, 7, 'discarded')",
@@ -86,6 +89,8 @@ static const struct {
     {{"--worker", "host-2"}, ""},
     {{"--batch", "1"}, "7,4,2"},
     {{"--batch", "1", "--state", "discarded"}, "7"},
+    {{"--map", "nightly"}, "8,1"},
+    {{"--map", "night"}, ""},
     {{"--error", "disk"}, "7,3"},
     {{"--error", "old"}, ""}, /* an error before the last one */
     {{"--error", "disk", "--state", "retryable"}, "3"},
@@ -296,13 +301,13 @@ START_TEST(a_range_of_ids_is_read_by_index_whatever_the_filter)
     (void)side_run(pg, "ANALYZE claimd.job");
     (void)snprintf(sql, sizeof sql,
                    "PREPARE list(bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], "
-                   "text[], text[], text, text, int4, text[], text, int8, text) AS %s",
+                   "text[], text[], text, text, int4, text[], text, int8, text, text) AS %s",
                    SQL_ADMIN_JOBS_LIST.sql);
     (void)side_run(pg, sql);
     assert_no_seq_scan(
         pg,
         "EXECUTE list(true, true, 1000, 20999, NULL, NULL, NULL, ''{nosuch}'', NULL, "
-        "NULL, NULL, NULL, 50, ''{id}'', NULL, NULL, NULL)",
+        "NULL, NULL, NULL, 50, ''{id}'', NULL, NULL, NULL, NULL)",
         "job");
     pg_close(pg);
     ck_assert_int_eq(ctl_exit("enqueue", "rare"), 0);

@@ -104,7 +104,7 @@ class Reading(unittest.TestCase):
     def test_injection_in_filters_finds_nothing_and_breaks_nothing(self):
         before = world.sql("SELECT count(*) FROM claimd.jobs")
         for text in ("' OR '1'='1", "'; DROP TABLE claimd.job; --", '"},{"', "\\", "{", "%27", "$1", "x'::text"):
-            for name in ("worker", "error", "owner", "tag"):
+            for name in ("worker", "error", "owner", "map", "tag"):
                 query = "?" + name + "=" + "".join(f"%{octet:02x}" for octet in text.encode())
                 self.assertEqual([], call("GET", "/jobs", query=query).json["jobs"], query)
             for path in ("/queues/{name}", "/kinds/{name}", "/schedules/{name}", "/maps/{name}"):

@@ -132,6 +132,7 @@ function dataPanels({ job }, { session }) {
 function factsPanel({ job }) {
   const place = job.host && h("a", { href: href("jobs", null, { worker: job.worker_id ?? job.host,
     state: "running" }) }, `${job.host}${job.pid ? ` · pid ${job.pid}` : ""}`);
+  const map = job.unique_key?.match(/^map:([^:]+):/)?.[1];
   return panel("Facts", {}, facts([
     ["Kind", h("a", { href: href("kinds", job.kind) }, job.kind)],
     ["Queue", h("a", { href: href("queues", job.queue) }, job.queue)],
@@ -145,7 +146,7 @@ function factsPanel({ job }) {
     ["Backoff", job.backoff], ["Exclusive key", job.exclusive_key], ["Second key", job.second_key],
     ["Unique key", job.unique_key], ["Tenant", job.share_key], ["Tags", tags(job.tags)],
     ["Batch", job.batch && h("a", { href: href("jobs", null, { batch: job.batch }) }, `#${job.batch}`)],
-    ["Map", job.unique_key?.match(/^map:([^:]+):/)?.[1]],
+    ["Map", map && h("a", { href: href("jobs", null, { map }) }, map)],
     ["Owner", job.owner], ["Version", String(job.version)],
     ["Generation", job.generation ? String(job.generation) : null]]));
 }

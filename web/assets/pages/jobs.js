@@ -24,14 +24,14 @@ function query(params) {
 }
 
 async function load({ params, live, state }, signal) {
-  const batch = params.get("batch");
-  const [list, counters, found] = await Promise.all([get("jobs", query(params), signal),
+  const one = (path, name) => name && getIfAny(`${path}/${encodeURIComponent(name)}`, null, signal);
+  const [list, counters, batch, map] = await Promise.all([get("jobs", query(params), signal),
     (live.mode !== "off" && live.counters) || get("overview", null, signal),
-    batch && getIfAny(`batches/${encodeURIComponent(batch)}`, null, signal)]);
+    one("batches", params.get("batch")), one("maps", params.get("map"))]);
   live.counters = counters;
   const shown = new Set(list.jobs.map((j) => j.id));
   state.chosen = new Set([...state.chosen ?? []].filter((id) => shown.has(id)));
-  return { ...list, batch: found?.batch };
+  return { ...list, batch: batch?.batch, map: map?.map };
 }
 
 const toFilters = (params) => go(href("jobs", null, params));
@@ -111,6 +111,13 @@ function batchNotice(b) {
     tools: b.follow_up_job && h("a.button.slim", { href: href("jobs", b.follow_up_job) }, "Follow-up") });
 }
 
+function mapNotice(m) {
+  const kind = m.failed > 0 ? "warn" : m.open > 0 ? "running" : "ok";
+  return notice(kind, `Map ${m.name}: ${m.state}`, {
+    detail: `${plural(m.rows, "row")}: ${count(m.open)} open, ${count(m.running)} of them running, ` +
+      `${count(m.completed)} completed, ${count(m.failed)} failed, ${count(m.cancelled)} cancelled.` });
+}
+
 function list(data, { session, state, params, redraw }) {
   const choose = (change) => {
     state.isAll = false;
@@ -158,7 +165,7 @@ function draw(data, context) {
   state.chosen ??= new Set();
   return [
     drawHead(context),
-    data.batch && batchNotice(data.batch),
+    data.batch && batchNotice(data.batch), data.map && mapNotice(data.map),
     panel(null, { isFlush: true }, list(data, context)),
     pager(data, params), bar(data, context)];
 }
