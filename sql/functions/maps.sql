@@ -345,7 +345,8 @@ CREATE OR REPLACE FUNCTION map_limit(name text, max_running text, rate text) RET
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $$
 DECLARE
     m map := find_map(name);
-    wrong text := why_no_map_limits(NULLIF(map_limit.max_running, 'none')::integer, NULLIF(map_limit.rate, 'none'));
+    wrong text := CASE WHEN map_limit.max_running !~ '^([0-9]{1,4}|none)$' THEN 'max_running: must be 1 to 1000, or none'
+                       ELSE why_no_map_limits(NULLIF(map_limit.max_running, 'none')::integer, NULLIF(map_limit.rate, 'none')) END;
 BEGIN
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'CL002', MESSAGE = wrong;

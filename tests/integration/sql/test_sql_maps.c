@@ -266,6 +266,10 @@ START_TEST(map_without_a_limit_jobs_are_due_without_a_key_until_there_is_one)
     ck_assert_str_eq(text(KEYS), "3 2097 t"); /* those that run, without a key */
     ck_assert_str_eq(text(FEED), "4");
     ck_assert_str_eq(text("SELECT running::text FROM claimd.maps"), "3");
+    ck_assert_str_eq(side_try(db, "SELECT claimd.map_limit('m', 'many', NULL)::text").text,
+                     "max_running: must be 1 to 1000, or none");
+    ck_assert_str_eq(side_try(db, "SELECT claimd.map_limit('m', '1001', NULL)::text").text,
+                     "max_running: must be 1 to 1000");
     run("SELECT claimd.map_limit('m', 'none', NULL)::text");
     ck_assert_str_eq(text(FEED), "1996");
     ck_assert_str_eq(text("SELECT count(*)::text FROM claimd.key_limit"), "0");
