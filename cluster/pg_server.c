@@ -4,152 +4,20 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cluster/child.h"
+#include "cluster/pg_data.h"
 #include "cluster/servers.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 
 #define START_US (60 * US_PER_S)
 #define STOP_US (10 * US_PER_S)
 #define ORPHAN_US (2 * US_PER_S)
-#define TOOL_US (120 * US_PER_S)
-#define TOOL_OUTPUT_MAX ((size_t)1 << 20)
 #define PATH_SIZE (SERVER_PATH_MAX + 64)
 #define CHILDREN_MAX 256
-#define TEMPLATE_ENV "CLAIMD_TEST_PG_TEMPLATE"
 #define STATUS_LINE 8 /* line of postmaster.pid with the status, since PostgreSQL 10 */
-
-/* Runs a tool of PostgreSQL to its end. Returns UNAVAILABLE with its output if the exit code is not
- * 0. */
-static enum status run_tool(const char *const *argv, struct buf *out, struct err *err)
-{
-    static const char *const env[] = {"LC_ALL=C", "TZ=UTC", NULL};
-    int code = 0;
-    enum status st = program_run(argv, env, TOOL_US, out, &code, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (code != 0) {
-        const char *text = out->len > 0 ? buf_at(out) : "";
-        return err_fail(err, STATUS_UNAVAILABLE, "%s ended with %d: %s", argv[0], code, text);
-    }
-    return STATUS_OK;
-}
-
-static enum status run_initdb(const char *data, struct err *err)
-{
-    char initdb[SERVER_PATH_MAX];
-    enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    /* In MB: tests copy less than with the usual 16. */
-    const char *segment = getenv(TEMPLATE_ENV) != NULL ? "--wal-segsize=1" : NULL;
-    const char *const argv[] = {initdb,
-                                "--no-sync",
-                                "-A",
-                                "trust",
-                                "-U",
-                                "postgres",
-                                "-E",
-                                "UTF8",
-                                "-D",
-                                data,
-                                "--no-instructions",
-                                "--locale=C.UTF-8",
-                                segment,
-                                NULL};
-    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
-    return run_tool(argv, &out, err);
-}
-
-static enum status copy_dir(const char *from, const char *to, struct err *err)
-{
-    char inside[PATH_SIZE + 2];
-    (void)snprintf(inside, sizeof inside, "%s/.", from);
-    const char *const argv[] = {"cp", "-a", inside, to, NULL};
-    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
-    return run_tool(argv, &out, err);
-}
-
-/* If another process has kept its template first, drops ours. */
-static enum status keep_template(const char *data, const char *template, struct err *err)
-{
-    char mine[PATH_SIZE];
-    int n = snprintf(mine, sizeof mine, "%s.%ld", template, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof mine) {
-        return err_fail(err, STATUS_LIMIT, "%s: too long", template);
-    }
-    enum status st = dir_ensure(mine, 0700, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = copy_dir(data, mine, err);
-    if (st != STATUS_OK || rename(mine, template) != 0) {
-        dir_remove(mine);
-    }
-    return st;
-}
-
-/* initdb takes more than a second of CPU time. Tests of the same build and the same PostgreSQL
- * share the data that the first of them made: at $CLAIMD_TEST_PG_TEMPLATE and its version. "" = not
- * shared. */
-static enum status template_path(char *ret, size_t size, struct err *err)
-{
-    char initdb[SERVER_PATH_MAX];
-    const char *prefix = getenv(TEMPLATE_ENV);
-    const char *const argv[] = {initdb, "--version", NULL};
-    autobuf struct buf version = BUF_INIT(TOOL_OUTPUT_MAX);
-    ret[0] = '\0';
-    if (prefix == NULL) {
-        return STATUS_OK;
-    }
-    enum status st = child_find_program("initdb", initdb, sizeof initdb, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = run_tool(argv, &version, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    int n = snprintf(ret, size, "%s-%s", prefix, version.len > 0 ? buf_at(&version) : "");
-    if (n < 0 || (size_t)n >= size) {
-        return err_fail(err, STATUS_LIMIT, "%s: too long", prefix);
-    }
-    for (char *at = ret + strlen(prefix); *at != '\0'; at++) {
-        *at = (char)(isalnum((unsigned char)*at) ? *at : '-');
-    }
-    return STATUS_OK;
-}
-
-static enum status make_data(const char *data, struct err *err)
-{
-    char version[PATH_SIZE + 16];
-    char template[PATH_SIZE];
-    (void)snprintf(version, sizeof version, "%s/PG_VERSION", data);
-    if (access(version, F_OK) == 0) {
-        return STATUS_OK;
-    }
-    enum status st = dir_ensure(data, 0700, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = template_path(template, sizeof template, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    if (template[0] != '\0' && access(template, F_OK) == 0) {
-        return copy_dir(template, data, err);
-    }
-    st = run_initdb(data, err);
-    if (st != STATUS_OK || template[0] == '\0') {
-        return st;
-    }
-    return keep_template(data, template, err);
-}
 
 /* Returns the pid of the postmaster, which writes it to that file, and writes "ready" there when it
  * accepts connections. */
@@ -268,7 +136,7 @@ enum status pg_server_start_env(const char *dir, bool is_durable, const char *co
     if (st != STATUS_OK) {
         return st;
     }
-    st = make_data(data, err);
+    st = pg_data_make(data, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -330,18 +198,34 @@ void pg_server_stop(struct pg_server *s)
     s->pid = 0;
 }
 
+/* Prefers the psql beside postgres: the one in Debian's $PATH is a Perl script that starts it. */
+static enum status find_psql(char *ret, size_t size, struct err *err)
+{
+    char postgres[SERVER_PATH_MAX];
+    char real[PATH_MAX];
+    enum status st = child_find_program("postgres", postgres, sizeof postgres, err);
+    if (st == STATUS_OK && realpath(postgres, real) != NULL) {
+        *strrchr(real, '/') = '\0';
+        int n = snprintf(ret, size, "%s/psql", real);
+        if (n > 0 && (size_t)n < size && access(ret, X_OK) == 0) {
+            return STATUS_OK;
+        }
+    }
+    return child_find_program("psql", ret, size, err);
+}
+
 enum status pg_server_ask(const struct pg_server *s, const char *sql, char *ret_text, size_t size,
                           struct err *err)
 {
     char psql[SERVER_PATH_MAX];
-    autobuf struct buf out = BUF_INIT(TOOL_OUTPUT_MAX);
-    enum status st = child_find_program("psql", psql, sizeof psql, err);
+    autobuf struct buf out = BUF_INIT(PG_TOOL_OUTPUT_MAX);
+    enum status st = find_psql(psql, sizeof psql, err);
     if (st != STATUS_OK) {
         return st;
     }
     const char *const argv[] = {psql, "-XqAt",     "-F\n", "-v", "ON_ERROR_STOP=1",
                                 "-d", s->conninfo, "-c",   sql,  NULL};
-    st = run_tool(argv, &out, err);
+    st = pg_tool_run(argv, &out, err);
     if (st != STATUS_OK || ret_text == NULL) {
         return st;
     }

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "cluster/child.h"
-#include "model/job.h"
+#include "support/fleet_pg.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -21,10 +21,6 @@
 #define ENV_MAX 16
 #define ANY_PORT "127.0.0.1:0" /* for HTTP */
 #define WORDS_MAX 12
-#define WORKER_LOGIN "fleet_worker" /* daemons have the least privileges they need (inv.P1) */
-#define SCHEDULER_LOGIN "fleet_scheduler"
-#define TEMPLATE "claimd_template"
-#define PATH " SET search_path = pg_catalog, pg_temp"
 
 #define OK(call)                                                      \
     do {                                                              \
@@ -112,7 +108,7 @@ static void config_path(const struct fleet *f, char *ret_path, size_t size)
     (void)snprintf(ret_path, size, "%s/config.json", f->dir);
 }
 
-static void write_config(const struct fleet *f)
+void fleet_write_config(const struct fleet *f)
 {
     char path[SERVER_PATH_MAX + 16];
     config_path(f, path, sizeof path);
@@ -151,139 +147,23 @@ void fleet_migrate(const struct fleet *f)
     ck_assert_msg(code == 0, "claimctl db migrate: exit %d: %s", code, buf_at(&out));
 }
 
-/* Writes "('available', 'running'), …": all transitions of states. */
-static void edge_list(char *ret, size_t size)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < job_edge_count; i++) {
-        len += (size_t)snprintf(ret + len, size - len, "%s('%s', '%s')", i > 0 ? ", " : "",
-                                job_state_text(job_edges[i].from), job_state_text(job_edges[i].to));
-        ck_assert_uint_lt(len, size);
-    }
-}
-
-/* Refuses every change of a state that is not an edge of the model (inv.S5). In the history's
- * trigger, the job's row is as the statement found it: the function is stable. */
-static void check_edges(struct fleet *f)
-{
-    char edges[1024];
-    edge_list(edges, sizeof edges);
-    sql_run(f->sql, "CREATE SCHEMA edges");
-    sql_run(f->sql,
-            "CREATE FUNCTION edges.check(old text, new text) RETURNS void LANGUAGE plpgsql" PATH
-            " AS $$ BEGIN"
-            " IF old <> new AND (old, new) NOT IN (%s) THEN RAISE EXCEPTION"
-            " 'inv.S5: there is no way from %% to %%', old, new; END IF; END $$",
-            edges);
-    sql_run(f->sql,
-            "CREATE FUNCTION edges.updated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER" PATH
-            " AS $$ BEGIN PERFORM edges.check(OLD.state, NEW.state); RETURN NEW; END $$");
-    sql_run(f->sql,
-            "CREATE FUNCTION edges.ended() RETURNS trigger LANGUAGE plpgsql STABLE"
-            " SECURITY DEFINER" PATH " AS $$ BEGIN PERFORM edges.check(state, NEW.state) FROM"
-            " claimd.job WHERE id = NEW.id; RETURN NEW; END $$");
-    sql_run(f->sql, "CREATE TRIGGER edge_updated BEFORE UPDATE OF state ON claimd.job FOR EACH ROW"
-                    " EXECUTE FUNCTION edges.updated()");
-    sql_run(f->sql, "CREATE TRIGGER edge_ended BEFORE INSERT ON claimd.job_history FOR EACH ROW"
-                    " EXECUTE FUNCTION edges.ended()");
-}
-
-static void make_schema(struct fleet *f)
-{
-    fleet_migrate(f);
-    f->sql = sql_open(f->conninfo);
-    /* Rows that a test writes itself belong to today's programs. The first schema lacks the
-     * column. */
-    sql_run(f->sql, "DO $$ BEGIN ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999; "
-                    "ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999; "
-                    "EXCEPTION WHEN undefined_column THEN NULL; END $$");
-    check_edges(f);
-    sql_run(f->sql, "CREATE ROLE " WORKER_LOGIN " LOGIN IN ROLE claimd_worker");
-    sql_run(f->sql, "CREATE ROLE " SCHEDULER_LOGIN " LOGIN IN ROLE claimd_scheduler");
-}
-
-static void start_pg(struct fleet *f, const char *database)
-{
-    char sub[SERVER_PATH_MAX + 32];
-    (void)snprintf(sub, sizeof sub, "%s/pg", f->dir);
-    OK(pg_server_start_env(sub, false, f->options.pg_env, &f->pg, &err));
-    OK(pg_server_create_db(&f->pg, database, NULL, f->conninfo, sizeof f->conninfo, &err));
-}
-
-/* Holds the PostgreSQL that fleets may share; has no daemons. */
-static struct fleet shared;
-
-void fleet_share_pg(void)
-{
-    shared = (struct fleet){.options = {.masters = 1, .time_scale = 1, .slots = 1},
-                            .masters = {{.path = "/nowhere/redis.sock"}}};
-    OK(dir_make(shared.dir, sizeof shared.dir, &err));
-    start_pg(&shared, TEMPLATE);
-    write_config(&shared);
-    make_schema(&shared);
-    sql_close(TAKE(shared.sql)); /* a template may have no connections */
-}
-
-void fleet_unshare_pg(void)
-{
-    pg_server_stop(&shared.pg);
-    dir_remove(shared.dir);
-    shared = (struct fleet){0};
-}
-
-/* True if the server is up and has no other connections. */
-static bool is_shared_pg_ours(struct fleet *f, struct err *why)
-{
-    if (pg_server_is_others(&f->pg)) {
-        err_set(why, STATUS_UNAVAILABLE, 0, "the test before has not ended its PostgreSQL");
-        return false;
-    }
-    return (pg_server_is_ready(&f->pg) || pg_server_restart(&f->pg, why) == STATUS_OK) &&
-           pg_server_ask(&f->pg,
-                         "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
-                         " WHERE datname LIKE 'fleet\\_%'",
-                         NULL, 0, why) == STATUS_OK;
-}
-
-/* The test before may have killed the server, or have started one that dies with that test, perhaps
- * at this moment, although it reports that it is ready. */
-static void take_shared_pg(struct fleet *f)
-{
-    static int count;
-    char name[64];
-    struct err why = {0};
-    f->pg = shared.pg;
-    ck_assert_msg(WAIT_UNTIL(is_shared_pg_ours(f, &why), STEP_US), "%s", why.msg);
-    (void)snprintf(name, sizeof name, "fleet_%d_%d", (int)getpid(), count++);
-    OK(pg_server_create_db(&f->pg, name, TEMPLATE, f->conninfo, sizeof f->conninfo, &err));
-}
-
 void fleet_start(struct fleet *f, const struct fleet_options *options)
 {
     char sub[SERVER_PATH_MAX + 32];
-    bool is_shared = shared.dir[0] != '\0';
     *f = (struct fleet){.options = *options};
     f->options.masters = options->masters == 0 ? 5 : options->masters;
     f->options.time_scale = options->time_scale <= 0 ? TIME_SCALE : options->time_scale;
     f->options.slots = options->slots == 0 ? SLOTS : options->slots;
     OK(dir_make(f->dir, sizeof f->dir, &err));
-    if (is_shared) {
-        take_shared_pg(f);
-    } else {
-        start_pg(f, "claimd");
-    }
+    fleet_pg_start(f);
     for (size_t i = 0; i < f->options.masters; i++) {
         (void)snprintf(sub, sizeof sub, "%s/r%zu", f->dir, i);
         OK(redis_server_start(sub, options->redis_conf, &f->masters[i], &err));
     }
     copy_plugins(f);
     make_handlers(f);
-    write_config(f);
-    if (is_shared) {
-        f->sql = sql_open(f->conninfo);
-    } else {
-        make_schema(f);
-    }
+    fleet_write_config(f);
+    f->sql = sql_open(f->conninfo);
 }
 
 static void end_now(pid_t *pid)
@@ -309,9 +189,7 @@ void fleet_stop(struct fleet *f)
     for (size_t i = 0; i < f->options.masters; i++) {
         redis_server_stop(&f->masters[i]);
     }
-    if (shared.dir[0] == '\0') {
-        pg_server_stop(&f->pg);
-    }
+    fleet_pg_stop(f);
     dir_remove(f->dir);
 }
 
@@ -329,7 +207,8 @@ static void start_program(struct fleet *f, const char *program, size_t i, const 
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-%zu", f->dir, i);
     /* The last "user" of a conninfo wins. */
     (void)snprintf(login, sizeof login, "CLAIMD_POSTGRES_CONNINFO=%s user=%s", f->conninfo,
-                   strcmp(program, "claimd-worker") == 0 ? WORKER_LOGIN : SCHEDULER_LOGIN);
+                   strcmp(program, "claimd-worker") == 0 ? FLEET_WORKER_LOGIN
+                                                         : FLEET_SCHEDULER_LOGIN);
     const char *argv[] = {path, "--config", config, NULL};
     const char *env[ENV_MAX + 5] = {NULL}; /* the first one of a name wins */
     size_t n = 0;
