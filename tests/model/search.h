@@ -20,7 +20,7 @@ struct search {
     size_t states_max;
     unsigned char *states;
     struct search_step *steps;
-    uint32_t *table; /* values are index + 1 */
+    uint64_t *table; /* grows */
     size_t table_size;
     size_t count;
     size_t transitions;
