@@ -15,6 +15,7 @@
 #define LONG (WORKERS * SLOTS)
 #define MASTERS 3
 #define MANY 14
+#define MANY_SHORT 5000 /* jobs that keep all workers busy for a while */
 
 static struct fleet fleet;
 
@@ -198,11 +199,11 @@ START_TEST(long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead)
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
                                             " 'other'") >= LONG,
                          SOON_US));
-    enqueue("noop", "{}", "default", 20000);
+    enqueue("noop", "{}", "default", MANY_SHORT);
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'noop'"
                                             " AND state = 'running'") > 2 * LONG,
                          SOON_US));
-    ck_assert(WAIT_UNTIL(are_finished("noop", drained + 20000), SOON_US));
+    ck_assert(WAIT_UNTIL(are_finished("noop", drained + MANY_SHORT), SOON_US));
 }
 END_TEST
 
@@ -237,8 +238,8 @@ static void enqueue_on_all(const char *kind, const char *args, int count)
 START_TEST(long_jobs_of_many_queues_do_not_wait_for_each_others_runners)
 {
     for (int round = 1; round <= 4; round++) {
-        enqueue_on_all("noop", "{}", 10000);
-        ck_assert(WAIT_UNTIL(are_finished("noop", 10000 * (int64_t)round), SOON_US));
+        enqueue_on_all("noop", "{}", MANY_SHORT);
+        ck_assert(WAIT_UNTIL(are_finished("noop", MANY_SHORT * (int64_t)round), SOON_US));
         enqueue_on_all("sleep", "{\"ms\": 600000}", LONG);
         ck_assert(WAIT_UNTIL(running() == LONG, SOON_US));
         sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
