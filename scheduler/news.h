@@ -9,7 +9,7 @@
 #define CLAIMD_SCHEDULER_NEWS_H
 
 #include "hints/hints.h"
-#include "scheduler/roll_call.h"
+#include "scheduler/cluster_poll.h"
 
 #define NEWS_PAYLOAD "changed" /* payload of the NOTIFY that pause_queue() and others send */
 

@@ -8,7 +8,7 @@
 #include "daemon/telemetry.h"
 #include "scheduler/news.h"
 #include "scheduler/report.h"
-#include "scheduler/roll_call.h"
+#include "scheduler/cluster_poll.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_metrics.h"
 #include "scheduler/services.h"

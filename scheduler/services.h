@@ -9,7 +9,7 @@
 #include "config/config.h"
 #include "hints/hints.h"
 #include "metrics/metrics.h"
-#include "scheduler/roll_call.h"
+#include "scheduler/cluster_poll.h"
 
 #define SERVICES_MAX 9
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/roll_call.h"
+#include "scheduler/cluster_poll.h"
 
 #include "base/bug.h"
 #include "base/clock.h"
