@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define AHEAD_US US_PER_S /* a heartbeat this far ahead was made by another clock */
-#define STALE_MAX 64      /* workers marked dead at once; the others follow in later rolls */
+#define STALE_MAX 64      /* workers marked dead at once; the others follow in later polls */
 #define DRIFT_FIXED_US (2 * US_PER_MS)
 
 struct seen_worker {
@@ -24,20 +24,20 @@ struct seen_worker {
     bool is_present;
 };
 
-struct roll_call {
-    struct roll_call_options options;
+struct cluster_poll {
+    struct cluster_poll_options options;
     uv_timer_t timer;
     struct seen_worker *workers;
     size_t worker_count;
     struct feed_writers writers;
     int64_t replied_us;
     int64_t steady_us; /* since then no reply was late, so silence is the worker's own */
-    const char *dead[ROLL_WORKERS_MAX]; /* of the present roll, like the next */
+    const char *dead[POLL_WORKERS_MAX]; /* of the present poll, like the next */
     const char *stale[STALE_MAX];
     struct complaint complaint;
     bool is_failing; /* an error occurred in the tick in progress */
     bool is_asking;
-    bool is_asked_for; /* the present roll was requested by roll_call_now() */
+    bool is_asked_for; /* the present poll was requested by cluster_poll_now() */
     bool is_wanted;    /* … or the next one was, which begins when this one is answered */
     bool is_leader;
 };
@@ -47,29 +47,29 @@ struct tick {
     int64_t now_us; /* BOOTTIME */
     int64_t t_max_us;
     const char *writers;
-    struct roll roll;
+    struct cluster_view view;
 };
 
-static void complain(struct roll_call *r, const struct err *err)
+static void complain(struct cluster_poll *p, const struct err *err)
 {
-    r->is_failing = true;
-    if (complaint_due(&r->complaint, clock_boot_us())) {
-        log_error("roll_call_failed", LOG_TEXT("err", err->msg),
+    p->is_failing = true;
+    if (complaint_due(&p->complaint, clock_boot_us())) {
+        log_error("cluster_poll_failed", LOG_TEXT("err", err->msg),
                   LOG_TEXT("action", "trying again"));
     }
 }
 
-static struct seen_worker *worker_get(struct roll_call *r, const char *id)
+static struct seen_worker *worker_get(struct cluster_poll *p, const char *id)
 {
-    for (size_t i = 0; i < r->worker_count; i++) {
-        if (strcmp(r->workers[i].id, id) == 0) {
-            return &r->workers[i];
+    for (size_t i = 0; i < p->worker_count; i++) {
+        if (strcmp(p->workers[i].id, id) == 0) {
+            return &p->workers[i];
         }
     }
-    if (r->worker_count == ROLL_WORKERS_MAX) {
+    if (p->worker_count == POLL_WORKERS_MAX) {
         return NULL;
     }
-    struct seen_worker *s = &r->workers[r->worker_count++];
+    struct seen_worker *s = &p->workers[p->worker_count++];
     *s = (struct seen_worker){.lost_pops = -1};
     (void)snprintf(s->id, sizeof s->id, "%s", id);
     return s;
@@ -78,43 +78,43 @@ static struct seen_worker *worker_get(struct roll_call *r, const char *id)
 /* Ids that a silent worker popped have no hint and do not run. If it has locked some of them, they
  * can be claimed only after its lease has expired. Therefore there are two full passes: one now,
  * and one when its leases have expired. */
-static void worker_silent(const struct roll_call *r, struct seen_worker *s, struct tick *t,
+static void worker_silent(const struct cluster_poll *p, struct seen_worker *s, struct tick *t,
                           int64_t age_us)
 {
-    int64_t lease_us = t->t_max_us + t->t_max_us / 1000000 * r->options.drift_ppm + DRIFT_FIXED_US;
-    t->roll.wants_full_pass = true;
+    int64_t lease_us = t->t_max_us + t->t_max_us / 1000000 * p->options.drift_ppm + DRIFT_FIXED_US;
+    t->view.wants_full_pass = true;
     s->is_live = false;
     s->again_us = t->now_us + (lease_us > age_us ? lease_us - age_us : 0);
 }
 
-static void take_worker(struct roll_call *r, struct tick *t, const struct feed_tick_row *row)
+static void take_worker(struct cluster_poll *p, struct tick *t, const struct feed_tick_row *row)
 {
     struct err err = {0};
-    struct seen_worker *s = worker_get(r, row->name);
+    struct seen_worker *s = worker_get(p, row->name);
     bool is_live = !row->is_dead && !row->is_stale;
-    if (is_live && feed_served_add(&t->roll.served, row->queues, row->kinds, &err) != STATUS_OK) {
-        complain(r, &err);
+    if (is_live && feed_served_add(&t->view.served, row->queues, row->kinds, &err) != STATUS_OK) {
+        complain(p, &err);
     }
     if (s == NULL) {
         return;
     }
     s->is_present = true;
-    t->roll.is_clock_behind = t->roll.is_clock_behind || (is_live && row->age_us < -AHEAD_US);
-    t->roll.wants_full_pass =
-        t->roll.wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
+    t->view.is_clock_behind = t->view.is_clock_behind || (is_live && row->age_us < -AHEAD_US);
+    t->view.wants_full_pass =
+        t->view.wants_full_pass || (s->lost_pops >= 0 && row->number > s->lost_pops);
     s->lost_pops = row->number;
     if (s->is_live && !is_live) {
-        worker_silent(r, s, t, row->age_us);
+        worker_silent(p, s, t, row->age_us);
     }
     s->is_live = is_live;
     if (row->is_dead) {
-        r->dead[t->roll.dead_count++] = row->name;
-    } else if (row->is_stale && t->roll.stale_count < STALE_MAX) {
-        r->stale[t->roll.stale_count++] = row->name;
+        p->dead[t->view.dead_count++] = row->name;
+    } else if (row->is_stale && t->view.stale_count < STALE_MAX) {
+        p->stale[t->view.stale_count++] = row->name;
     }
 }
 
-static void take_rows(struct roll_call *r, struct tick *t, const struct pg_result *rows)
+static void take_rows(struct cluster_poll *p, struct tick *t, const struct pg_result *rows)
 {
     struct err err = {0};
     for (int i = 0; i < pg_row_count(rows); i++) {
@@ -124,15 +124,15 @@ static void take_rows(struct roll_call *r, struct tick *t, const struct pg_resul
         case FEED_TICK_NOW:
             t->writers = row.name;
             t->t_max_us = row.number;
-            t->roll.pg_us = row.us;
-            t->roll.work = row.work;
+            t->view.pg_us = row.us;
+            t->view.work = row.work;
             break;
         case FEED_TICK_WORKER:
-            take_worker(r, t, &row);
+            take_worker(p, t, &row);
             break;
         case FEED_TICK_PAUSED:
-            if (feed_served_pause(&t->roll.served, row.name, &err) != STATUS_OK) {
-                complain(r, &err);
+            if (feed_served_pause(&t->view.served, row.name, &err) != STATUS_OK) {
+                complain(p, &err);
             }
             break;
         }
@@ -141,87 +141,87 @@ static void take_rows(struct roll_call *r, struct tick *t, const struct pg_resul
 
 /* Forgets workers that are gone, once their leases have expired. Even one that ended in good order
  * may have cut off a pop (crash.W0). */
-static void forget_gone(struct roll_call *r, struct tick *t)
+static void forget_gone(struct cluster_poll *p, struct tick *t)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < r->worker_count; i++) {
-        struct seen_worker *s = &r->workers[i];
+    for (size_t i = 0; i < p->worker_count; i++) {
+        struct seen_worker *s = &p->workers[i];
         if (s->again_us > 0 && s->again_us <= t->now_us) {
             s->again_us = 0;
-            t->roll.wants_full_pass = true;
+            t->view.wants_full_pass = true;
         }
-        t->roll.wants_full_pass = t->roll.wants_full_pass || (s->is_live && !s->is_present);
+        t->view.wants_full_pass = t->view.wants_full_pass || (s->is_live && !s->is_present);
         if (s->is_present || s->again_us > 0) {
-            r->workers[kept] = *s;
-            r->workers[kept++].is_present = false;
+            p->workers[kept] = *s;
+            p->workers[kept++].is_present = false;
         }
     }
-    r->worker_count = kept;
+    p->worker_count = kept;
 }
 
-static void take_writers(struct roll_call *r, struct tick *t)
+static void take_writers(struct cluster_poll *p, struct tick *t)
 {
     struct err err = {0};
-    if (feed_writers_list(&r->writers, t->writers, t->roll.pg_us, r->options.gap_us,
-                          &t->roll.rewind_us, &err) != STATUS_OK) {
-        complain(r, &err);
-        t->roll.wants_full_pass = true;
+    if (feed_writers_list(&p->writers, t->writers, t->view.pg_us, p->options.gap_us,
+                          &t->view.rewind_us, &err) != STATUS_OK) {
+        complain(p, &err);
+        t->view.wants_full_pass = true;
     }
 }
 
-static void take_tick(struct roll_call *r, const struct pg_result *rows)
+static void take_tick(struct cluster_poll *p, const struct pg_result *rows)
 {
     struct tick t = {.now_us = clock_boot_us(),
-                     .roll = {.rewind_us = FEED_NEVER_US,
-                              .dead = r->dead,
-                              .stale = r->stale,
-                              .is_asked_for = r->is_asked_for}};
+                     .view = {.rewind_us = FEED_NEVER_US,
+                              .dead = p->dead,
+                              .stale = p->stale,
+                              .is_asked_for = p->is_asked_for}};
     if (pg_row_count(rows) == 0) {
         return; /* no row in `cluster`: no migration was ever made here */
     }
-    if (t.now_us - r->replied_us > r->options.stale_us / 2) {
-        r->steady_us = t.now_us;
+    if (t.now_us - p->replied_us > p->options.stale_us / 2) {
+        p->steady_us = t.now_us;
     }
-    r->replied_us = t.now_us;
-    r->is_failing = false;
-    take_rows(r, &t, rows);
-    forget_gone(r, &t);
-    if (r->is_leader) {
-        take_writers(r, &t);
+    p->replied_us = t.now_us;
+    p->is_failing = false;
+    take_rows(p, &t, rows);
+    forget_gone(p, &t);
+    if (p->is_leader) {
+        take_writers(p, &t);
     }
-    if (!SEEDED_BUG(13) && t.now_us - r->steady_us < r->options.stale_us) {
-        t.roll.stale_count = 0;
+    if (!SEEDED_BUG(13) && t.now_us - p->steady_us < p->options.stale_us) {
+        t.view.stale_count = 0;
     }
-    r->options.on_roll(r->options.ctx, &t.roll);
-    feed_served_release(&t.roll.served);
-    if (!r->is_failing) {
-        log_recovered("roll_call_recovered", &r->complaint);
+    p->options.on_polled(p->options.ctx, &t.view);
+    feed_served_release(&t.view.served);
+    if (!p->is_failing) {
+        log_recovered("cluster_poll_recovered", &p->complaint);
     }
 }
 
-static void ask(struct roll_call *r);
+static void ask(struct cluster_poll *p);
 
 static void on_tick(void *ctx, enum status st, const struct pg_result *const *results,
                     const struct err *err)
 {
-    struct roll_call *r = ctx;
-    r->is_asking = false;
+    struct cluster_poll *p = ctx;
+    p->is_asking = false;
     if (st == STATUS_OK) {
-        take_tick(r, results[0]);
+        take_tick(p, results[0]);
     } else {
-        complain(r, err);
+        complain(p, err);
     }
-    r->is_asked_for = r->is_wanted;
-    r->is_wanted = false;
-    if (r->is_asked_for) {
-        ask(r);
+    p->is_asked_for = p->is_wanted;
+    p->is_wanted = false;
+    if (p->is_asked_for) {
+        ask(p);
     }
 }
 
-static void ask(struct roll_call *r)
+static void ask(struct cluster_poll *p)
 {
-    if (!r->is_asking && pg_is_up(r->options.pg)) {
-        r->is_asking = feed_store_tick(r->options.pg, on_tick, r, NULL) == STATUS_OK;
+    if (!p->is_asking && pg_is_up(p->options.pg)) {
+        p->is_asking = feed_store_tick(p->options.pg, on_tick, p, NULL) == STATUS_OK;
     }
 }
 
@@ -231,72 +231,72 @@ static void on_timer(uv_timer_t *timer)
 }
 
 /* A request that is in flight may have read before the change, so another one follows it. */
-void roll_call_now(struct roll_call *r)
+void cluster_poll_now(struct cluster_poll *p)
 {
-    r->is_wanted = r->is_asking;
-    r->is_asked_for = r->is_asked_for || !r->is_asking;
-    ask(r);
+    p->is_wanted = p->is_asking;
+    p->is_asked_for = p->is_asked_for || !p->is_asking;
+    ask(p);
 }
 
-size_t roll_call_live(const struct roll_call *r, const char **ret_ids)
+size_t cluster_poll_live(const struct cluster_poll *p, const char **ret_ids)
 {
     size_t count = 0;
-    for (size_t i = 0; i < r->worker_count; i++) {
-        if (r->workers[i].is_live) {
-            ret_ids[count++] = r->workers[i].id;
+    for (size_t i = 0; i < p->worker_count; i++) {
+        if (p->workers[i].is_live) {
+            ret_ids[count++] = p->workers[i].id;
         }
     }
     return count;
 }
 
-void roll_call_lead(struct roll_call *r, bool is_leader)
+void cluster_poll_lead(struct cluster_poll *p, bool is_leader)
 {
-    r->is_leader = is_leader;
+    p->is_leader = is_leader;
     if (is_leader) {
-        feed_writers_reset(&r->writers);
-        ask(r);
+        feed_writers_reset(&p->writers);
+        ask(p);
     }
 }
 
-void roll_call_up(struct roll_call *r)
+void cluster_poll_up(struct cluster_poll *p)
 {
-    r->steady_us = clock_boot_us();
-    ask(r);
+    p->steady_us = clock_boot_us();
+    ask(p);
 }
 
-enum status roll_call_open(const struct roll_call_options *options, struct roll_call **ret,
-                           struct err *err)
+enum status cluster_poll_open(const struct cluster_poll_options *options, struct cluster_poll **ret,
+                              struct err *err)
 {
-    struct roll_call *r = calloc(1, sizeof *r);
-    struct seen_worker *workers = calloc(ROLL_WORKERS_MAX, sizeof workers[0]);
-    if (r == NULL || workers == NULL) {
-        free(r);
+    struct cluster_poll *p = calloc(1, sizeof *p);
+    struct seen_worker *workers = calloc(POLL_WORKERS_MAX, sizeof workers[0]);
+    if (p == NULL || workers == NULL) {
+        free(p);
         free(workers);
-        return err_fail(err, STATUS_NOMEM, "no memory for the roll call");
+        return err_fail(err, STATUS_NOMEM, "no memory for the cluster poll");
     }
-    r->options = *options;
-    r->workers = workers;
-    r->steady_us = clock_boot_us();
-    r->replied_us = r->steady_us;
-    (void)uv_timer_init(options->loop, &r->timer);
-    r->timer.data = r;
+    p->options = *options;
+    p->workers = workers;
+    p->steady_us = clock_boot_us();
+    p->replied_us = p->steady_us;
+    (void)uv_timer_init(options->loop, &p->timer);
+    p->timer.data = p;
     uint64_t every_ms = (uint64_t)(options->every_us / US_PER_MS) + 1;
-    timer_start(&r->timer, on_timer, every_ms, every_ms);
-    *ret = r;
+    timer_start(&p->timer, on_timer, every_ms, every_ms);
+    *ret = p;
     return STATUS_OK;
 }
 
 static void on_closed(uv_handle_t *timer)
 {
-    struct roll_call *r = timer->data;
-    feed_writers_release(&r->writers);
-    free(r->workers);
-    free(r);
+    struct cluster_poll *p = timer->data;
+    feed_writers_release(&p->writers);
+    free(p->workers);
+    free(p);
 }
 
-void roll_call_close(struct roll_call *r)
+void cluster_poll_close(struct cluster_poll *p)
 {
-    if (r != NULL) {
-        uv_close((uv_handle_t *)&r->timer, on_closed);
+    if (p != NULL) {
+        uv_close((uv_handle_t *)&p->timer, on_closed);
     }
 }

@@ -176,7 +176,7 @@ static void go_on(struct cron *c, const struct schedule_event *next, bool did_so
         next->is_never ? c->every_us : cron_wait_us(next->late_us, did_something, c->every_us);
     if (us > 0 && clock_boot_us() >= c->mend_at_us) {
         mend(c);
-    } else if (!next->is_never) { /* else a roll announces the next schedule */
+    } else if (!next->is_never) { /* else a cluster poll announces the next schedule */
         wait_us(c, us);
     }
 }
@@ -261,10 +261,10 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct cron *c = ctx;
-    if ((roll->work & FEED_TICK_SCHEDULES) != 0 && !uv_is_active((uv_handle_t *)&c->timer)) {
+    if ((view->work & FEED_TICK_SCHEDULES) != 0 && !uv_is_active((uv_handle_t *)&c->timer)) {
         ask(c);
     }
 }
@@ -283,4 +283,4 @@ static void on_stop(void *ctx)
 }
 
 const struct service cron_service = {
-    .failed = "schedules_failed", .start = on_lead, .roll = on_roll, .stop = on_stop};
+    .failed = "schedules_failed", .start = on_lead, .polled = on_polled, .stop = on_stop};

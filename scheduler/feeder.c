@@ -566,17 +566,17 @@ static void tell_fed(struct feeder *f)
     }
 }
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct feeder *f = ctx;
-    if (!feeder_leads(&f->way) && !start(f, roll->pg_us)) {
+    if (!feeder_leads(&f->way) && !start(f, view->pg_us)) {
         return;
     }
-    if (roll->rewind_us != FEED_NEVER_US) {
-        feed_rewind(&f->feed, roll->rewind_us);
+    if (view->rewind_us != FEED_NEVER_US) {
+        feed_rewind(&f->feed, view->rewind_us);
         feeder_wake(f);
     }
-    if (roll->wants_full_pass) {
+    if (view->wants_full_pass) {
         full_pass_want(f->full_pass);
     }
     feed_memory_turn(&f->feed.memory, clock_boot_us(), f->options.limits.look_behind_us);
@@ -595,6 +595,6 @@ static void on_stop(void *ctx)
 
 const struct service feeder_service = {.failed = "feed_failed",
                                        .start = on_lead,
-                                       .roll = on_roll,
+                                       .polled = on_polled,
                                        .reload = on_reload,
                                        .stop = on_stop};

@@ -279,7 +279,7 @@ static void on_swept(void *ctx, enum status st, const struct pg_result *const *r
                      const struct err *err)
 {
     (void)ctx;
-    (void)st; /* if it failed, the next roll names them again */
+    (void)st; /* if it failed, the next cluster poll names them again */
     (void)results;
     (void)err;
 }
@@ -453,7 +453,7 @@ static void on_pulled(void *ctx, enum status st, const struct pg_result *const *
                       const struct err *err)
 {
     struct rescuer *r = ctx;
-    (void)st; /* the next roll requests it again */
+    (void)st; /* the next cluster poll requests it again */
     (void)results;
     (void)err;
     r->is_pulling = false;
@@ -468,14 +468,14 @@ static void pull_beats(struct rescuer *r)
 
 /* ---- leading ---- */
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct rescuer *r = ctx;
-    for (size_t i = 0; i < roll->dead_count; i++) {
-        rescue_worker(r, roll->dead[i]);
+    for (size_t i = 0; i < view->dead_count; i++) {
+        rescue_worker(r, view->dead[i]);
     }
-    mark_dead(r, roll->stale, roll->stale_count);
-    if (roll->is_clock_behind) {
+    mark_dead(r, view->stale, view->stale_count);
+    if (view->is_clock_behind) {
         pull_beats(r);
     }
     int64_t now_us = clock_boot_us();
@@ -514,7 +514,7 @@ static void on_stop(void *ctx)
 
 const struct service rescuer_service = {.failed = "rescue_failed",
                                         .start = on_lead,
-                                        .roll = on_roll,
+                                        .polled = on_polled,
                                         .reload = on_reload,
                                         .stop = on_stop};
 
