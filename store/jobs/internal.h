@@ -7,7 +7,7 @@
 
 #include "base/rand.h"
 #include "store/jobs/batch.h"
-#include "store/jobs/gather.h"
+#include "store/jobs/group_commit.h"
 #include "store/jobs/job_store.h"
 #include "store/jobs/suspects.h"
 #include "store/pg/params.h"

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "store/jobs/claim.h"
 #include "store/jobs/finish.h"
-#include "store/jobs/gather.h"
+#include "store/jobs/group_commit.h"
 #include "store/jobs/kind_cache.h"
 #include "store/jobs/suspects.h"
 #include "support/suite.h"

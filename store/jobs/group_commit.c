@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/jobs/gather.h"
+#include "store/jobs/group_commit.h"
 
 #include "base/clock.h"
 
