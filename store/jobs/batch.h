@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One segment, hence one commit: the finishes and claims that gathered while the previous segment
+ * One segment, hence one commit: the finishes and claims that arrived while the previous segment
  * was in flight. It knows the statements and which row settles which request; job_store decides
  * what follows. Does no I/O itself. */
 #ifndef CLAIMD_STORE_JOBS_BATCH_H

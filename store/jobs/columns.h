@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parameters of a batch's statements, gathered from many structs into arrays. */
+ * Parameters of a batch's statements, collected from many structs into arrays. */
 #ifndef CLAIMD_STORE_JOBS_COLUMNS_H
 #define CLAIMD_STORE_JOBS_COLUMNS_H
 

@@ -34,7 +34,7 @@ struct job_store {
     bool is_closed;
 
     struct finish_queue waiting;
-    struct gather gather;
+    struct group_commit group_commit;
     struct finish_queue locked; /* until locked_until_us */
     int64_t locked_until_us;
     struct suspects suspects;
@@ -47,7 +47,7 @@ struct job_store {
     struct kind_cache kinds;
     struct args_queue args;
 
-    /* At most one batch is in flight; the next one gathers meanwhile. */
+    /* At most one batch is in flight; requests that arrive meanwhile go into the next one. */
     struct batch batch;
     bool is_in_flight;
     /* the session whose fences were checked to be new: its pg_up_since_us() */

@@ -138,7 +138,7 @@ void job_store_close(struct job_store *s)
     }
     s->is_closed = true;
     finish_queue_release(&s->waiting);
-    finish_queue_release(&s->gather.finishes);
+    finish_queue_release(&s->group_commit.finishes);
     finish_queue_release(&s->locked);
     suspects_release(&s->suspects);
     claim_queue_release(&s->claims);
@@ -203,7 +203,7 @@ enum status job_store_finish(struct job_store *s, const struct job_finish *finis
     }
     s->unsettled++;
     s->unsettled_bytes += f->bytes;
-    finish_queue_push(finish->may_gather ? &s->gather.finishes : &s->waiting, f);
+    finish_queue_push(finish->may_group ? &s->group_commit.finishes : &s->waiting, f);
     return STATUS_OK;
 }
 

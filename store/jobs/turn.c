@@ -326,16 +326,16 @@ static bool nobody_waits_for_claims(const struct job_store *s)
 
 void store_flush(struct job_store *s)
 {
-    if (s->is_in_flight || (!has_work(s) && s->gather.finishes.first == NULL)) {
+    if (s->is_in_flight || (!has_work(s) && s->group_commit.finishes.first == NULL)) {
         return;
     }
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
     suspects_retry(&s->suspects, &s->waiting, now_us);
-    int64_t gathered_us =
-        gather_pass_on(&s->gather, &s->waiting, nobody_waits_for_claims(s), now_us);
-    if (gathered_us != INT64_MAX) {
-        arm(s, gathered_us);
+    int64_t group_us =
+        group_commit_pass_on(&s->group_commit, &s->waiting, nobody_waits_for_claims(s), now_us);
+    if (group_us != INT64_MAX) {
+        arm(s, group_us);
     }
     if (s->suspects.aside.first != NULL) {
         arm(s, s->suspects.aside_until_us);

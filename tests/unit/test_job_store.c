@@ -360,11 +360,11 @@ START_TEST(a_suspect_is_not_condemned_while_nothing_is_committed)
 }
 END_TEST
 
-/* ---- gathering ---- */
+/* ---- group commit ---- */
 
-#define GATHER_US (5 * US_PER_MS)
+#define GROUP_COMMIT_US (5 * US_PER_MS)
 
-static void gather(struct gather *g, int count)
+static void delay_finishes(struct group_commit *g, int count)
 {
     for (int i = 0; i < count; i++) {
         finish_queue_push(&g->finishes, given((struct job_finish){.id = i + 1}));
@@ -373,26 +373,28 @@ static void gather(struct gather *g, int count)
 
 START_TEST(a_finish_that_nobody_waits_for_waits_5_ms_after_those_before_it_and_no_longer)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + 100), US_PER_S + GATHER_US);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + 100),
+                     US_PER_S + GROUP_COMMIT_US);
     ck_assert_uint_eq(q.count, 0);
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US), INT64_MAX);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + GROUP_COMMIT_US), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     ck_assert_uint_eq(g.finishes.count, 0);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US), INT64_MAX);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + GROUP_COMMIT_US), INT64_MAX);
     finish_queue_release(&q);
 }
 END_TEST
 
 START_TEST(the_first_finish_after_a_pause_is_sent_at_once)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US + 1), INT64_MAX);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + GROUP_COMMIT_US + 1),
+                     INT64_MAX);
     ck_assert_uint_eq(q.count, 1);
     finish_queue_release(&q);
 }
@@ -400,15 +402,15 @@ END_TEST
 
 START_TEST(finishes_that_are_many_or_go_with_others_anyway_do_not_wait)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 31);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), US_PER_S + GATHER_US);
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
+    delay_finishes(&g, 31);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S), US_PER_S + GROUP_COMMIT_US);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
     ck_assert_uint_eq(q.count, 32);
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
     ck_assert_uint_eq(q.count, 33);
     finish_queue_release(&q);
 }
@@ -416,16 +418,16 @@ END_TEST
 
 START_TEST(feat_B30_finishes_go_along_with_a_claim_that_no_runner_waits_for)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 2);
-    ck_assert_int_eq(gather_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
+    delay_finishes(&g, 2);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     finish_queue_release(&q);
-    gather(&g, 1); /* waits for a while for the next claim, but no longer */
-    int64_t due_us = gather_pass_on(&g, &q, false, US_PER_S + 2);
+    delay_finishes(&g, 1); /* waits for a while for the next claim, but no longer */
+    int64_t due_us = group_commit_pass_on(&g, &q, false, US_PER_S + 2);
     ck_assert_int_eq(due_us, US_PER_S + 1 + 12 * US_PER_MS);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, due_us), INT64_MAX);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, due_us), INT64_MAX);
     ck_assert_uint_eq(q.count, 1);
     finish_queue_release(&q);
 }
