@@ -37,7 +37,7 @@ void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked 
 
 enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
 {
-    return pg_send_one(pg, &SQL_RESCUE_PULL_BEATS, NULL, done, ctx, err);
+    return pg_send_one(pg, &SQL_RESCUE_PULL_HEARTBEATS, NULL, done, ctx, err);
 }
 
 enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,

@@ -292,7 +292,7 @@ enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker
     struct params p = {.count = 0};
     struct pg_request request = {.step_count = 1};
     put_beat(&p, b);
-    enum status st = params_step(&p, &SQL_WORKER_BEAT, &request.steps[0], err);
+    enum status st = params_step(&p, &SQL_WORKER_HEARTBEAT, &request.steps[0], err);
     if (st == STATUS_OK) {
         struct waiting *w = waiting_new((struct waiting){.beaten = done, .ctx = ctx}, err);
         st = w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_beaten, w, err);
