@@ -459,10 +459,11 @@ static void on_pulled(void *ctx, enum status st, const struct pg_result *const *
     r->is_pulling = false;
 }
 
-static void pull_beats(struct rescuer *r)
+static void pull_heartbeats(struct rescuer *r)
 {
     if (!r->is_pulling) {
-        r->is_pulling = rescue_store_pull_beats(r->options.pg, on_pulled, r, NULL) == STATUS_OK;
+        r->is_pulling =
+            rescue_store_pull_heartbeats(r->options.pg, on_pulled, r, NULL) == STATUS_OK;
     }
 }
 
@@ -476,7 +477,7 @@ static void on_polled(void *ctx, const struct cluster_view *view)
     }
     mark_dead(r, view->stale, view->stale_count);
     if (view->is_clock_behind) {
-        pull_beats(r);
+        pull_heartbeats(r);
     }
     int64_t now_us = clock_boot_us();
     if (now_us - r->walked_us >= r->walk_every_us) {

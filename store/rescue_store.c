@@ -35,7 +35,8 @@ void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked 
                                   .silent_ms = pg_i64(r, row, 2)};
 }
 
-enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+enum status rescue_store_pull_heartbeats(struct pg *pg, pg_done_cb *done, void *ctx,
+                                         struct err *err)
 {
     return pg_send_one(pg, &SQL_RESCUE_PULL_HEARTBEATS, NULL, done, ctx, err);
 }

@@ -23,8 +23,8 @@ enum status rescue_store_mark_dead(struct pg *pg, const char *const *worker_ids,
 void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked *ret);
 
 /* Sets heartbeats that lie ahead of PostgreSQL's clock, which has gone back, to now. */
-enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx,
-                                    struct err *err) MUST_USE;
+enum status rescue_store_pull_heartbeats(struct pg *pg, pg_done_cb *done, void *ctx,
+                                         struct err *err) MUST_USE;
 
 /* Records that these dead workers have no jobs left to move. */
 enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,

@@ -429,7 +429,7 @@ START_TEST(a_cancel_is_marked_and_reaches_the_runner_in_the_same_turn)
 {
     struct active_job *job = running(1);
     const struct worker_cancel cancels[] = {{.id = 1, .fence = 101}, {.id = 9, .fence = 1}};
-    cancel_take(&t.jobs, &(struct worker_beat_reply){.cancels = cancels, .cancel_count = 2});
+    cancel_take(&t.jobs, &(struct worker_heartbeat_reply){.cancels = cancels, .cancel_count = 2});
     ck_assert(t.due.cancels);
     ck_assert_int_eq(t.cancels, 0);
     cancel_act(&t.jobs);
