@@ -4,7 +4,7 @@
 #ifndef CLAIMD_STORE_JOBS_COLUMNS_H
 #define CLAIMD_STORE_JOBS_COLUMNS_H
 
-#include "store/jobs/batch.h"
+#include "store/jobs/segment.h"
 
 #include <assert.h>
 

@@ -6,9 +6,9 @@
 #define CLAIMD_STORE_JOBS_INTERNAL_H
 
 #include "base/rand.h"
-#include "store/jobs/batch.h"
 #include "store/jobs/group_commit.h"
 #include "store/jobs/job_store.h"
+#include "store/jobs/segment.h"
 #include "store/jobs/suspects.h"
 #include "store/pg/params.h"
 

@@ -3,8 +3,8 @@
  * Finds jobs that may be claimed: because a run has ended, because they were refused for a limit,
  * or because their lock was held. */
 #include "sql/queries.h"
-#include "store/jobs/batch.h"
 #include "store/jobs/internal.h"
+#include "store/jobs/segment.h"
 
 #include <assert.h>
 

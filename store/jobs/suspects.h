@@ -9,7 +9,7 @@
 #ifndef CLAIMD_STORE_JOBS_SUSPECTS_H
 #define CLAIMD_STORE_JOBS_SUSPECTS_H
 
-#include "store/jobs/batch.h"
+#include "store/jobs/segment.h"
 
 struct suspects {
     size_t finish_max;         /* for the next batch: the maximum, or fewer while searching */

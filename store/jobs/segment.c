@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/jobs/batch.h"
+#include "store/jobs/segment.h"
 
 #include "sql/queries.h"
 #include "store/jobs/columns.h"
