@@ -67,9 +67,9 @@ void rescue_found_row(const struct pg_result *r, int row, struct rescue_found *r
 enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, size_t count,
                               pg_done_cb *done, void *ctx, struct err *err)
 {
-    static const int64_t unknown[RESCUE_BATCH_MAX]; /* the positions of the rows that they held */
-    int64_t columns[3][RESCUE_BATCH_MAX];
-    assert(count <= RESCUE_BATCH_MAX);
+    static const int64_t unknown[RESCUE_ROUND_MAX]; /* the positions of the rows that they held */
+    int64_t columns[3][RESCUE_ROUND_MAX];
+    assert(count <= RESCUE_ROUND_MAX);
     for (size_t i = 0; i < count; i++) {
         columns[0][i] = jobs[i].id;
         columns[1][i] = jobs[i].fence;

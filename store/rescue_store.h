@@ -7,7 +7,7 @@
 
 #include "store/pg/pg.h"
 
-#define RESCUE_BATCH_MAX 256
+#define RESCUE_ROUND_MAX 256
 
 /* A worker that was marked dead.
  *
@@ -59,7 +59,7 @@ struct rescue_moved {
     int64_t ready_us;
 };
 
-/* Moves at most RESCUE_BATCH_MAX jobs, given by id, fence and worker; rows: rescue_moved_row().
+/* Moves at most RESCUE_ROUND_MAX jobs, given by id, fence and worker; rows: rescue_moved_row().
  * LOCKED jobs were left alone because another session has locked them. A job without a row no
  * longer runs under that fence. Result RESCUE_STEP_FREED: at most as many jobs whose limit was
  * freed, as rows of rescue_freed_row(); their hints must be pushed, too. */

@@ -14,10 +14,10 @@ struct group_commit {
     int64_t along_us; /* when finishes last went along with a claim */
 };
 
-/* Moves the finishes to `to`, from which a batch is about to be made, if they have waited long
- * enough, are many, or if a batch is sent anyway: with other finishes, or, if `may_go_along`, with
- * claims that no runner waits for. Returns when to call again; INT64_MAX: not before more finishes
- * arrive. */
+/* Moves the finishes to `to`, from which a segment is about to be made, if they have waited long
+ * enough, are many, or if a segment is sent anyway: with other finishes, or, if `may_go_along`,
+ * with claims that no runner waits for. Returns when to call again; INT64_MAX: not before more
+ * finishes arrive. */
 int64_t group_commit_pass_on(struct group_commit *g, struct finish_queue *to, bool may_go_along,
                              int64_t now_us);
 

@@ -145,7 +145,7 @@ void job_store_close(struct job_store *s)
     claim_queue_release(&s->limited);
     claim_queue_release(&s->lost);
     args_queue_release(&s->args);
-    batch_release(&s->batch);
+    segment_release(&s->segment);
     kind_cache_release(&s->kinds);
     uv_close((uv_handle_t *)&s->prepare, on_handle_closed);
     uv_close((uv_handle_t *)&s->check, on_handle_closed);

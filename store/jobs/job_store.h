@@ -9,8 +9,8 @@
  *   and so are those of the next 10 s (INTERFACES rule 4). Skipped rows are kept and tried again.
  * - The connection is lost after sending: the outcome is read back by fence, then the write is
  *   repeated or settled (ARCHITECTURE §4.11).
- * - A row refuses its data: the batch is bisected, and the one offender fails with "result refused"
- *   (§4.9).
+ * - A row refuses its data: the segment is bisected, and the one offender fails with "result
+ *   refused" (§4.9).
  * - A failover: before a session's first claim, the fence moves past those that the lost primary
  *   issued.
  * - Any other refusal, or PostgreSQL is unreachable: everything is kept and tried again, with
@@ -257,7 +257,7 @@ struct job_store_counters {
     uint64_t commits;
     uint64_t locked_repeats;
     uint64_t unknown_outcomes;
-    uint64_t refused_batches; /* batches that PostgreSQL refused, for any reason */
+    uint64_t refused_segments; /* segments that PostgreSQL refused, for any reason */
 };
 const struct job_store_counters *job_store_counters(const struct job_store *s);
 

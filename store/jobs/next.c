@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
+void segment_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
 {
     for (int row = 0; row < pg_row_count(rows); row++) {
         size_t len = 0;
@@ -35,7 +35,7 @@ static void on_next(void *ctx, enum status st, const struct pg_result *const *re
     struct next_request *n = ctx;
     if (store_request_ended(n->store)) {
         if (st == STATUS_OK) {
-            batch_tell_freed_rows(results[0], n->each, n->ctx);
+            segment_tell_freed_rows(results[0], n->each, n->ctx);
         }
         n->done(n->ctx, st == STATUS_OK ? STATUS_OK : STATUS_UNAVAILABLE);
     }

@@ -211,7 +211,7 @@ START_TEST(an_id_in_two_claims_belongs_to_one_place_at_a_time)
 }
 END_TEST
 
-START_TEST(claims_share_a_batch_only_with_the_same_kinds)
+START_TEST(claims_share_a_segment_only_with_the_same_kinds)
 {
     static const char *const one[] = {"noop"};
     static const char *const bad[] = {"No Kind"};
@@ -265,21 +265,21 @@ START_TEST(the_number_of_kinds_is_bounded)
 }
 END_TEST
 
-/* ---- suspects: which finish caused the refusal of a batch? ---- */
+/* ---- suspects: which finish caused the refusal of a segment? ---- */
 
 struct trial {
     struct suspects suspects;
     struct finish_queue waiting;
-    struct batch batch;
+    struct segment segment;
 };
 
 /* Sends what the suspects allow, and is refused; returns whether others may continue at once. */
 static bool refused(struct trial *t, enum status st, int64_t now_us)
 {
     const struct err why = {.status = st, .msg = "no"};
-    batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
-    bool goes_on = suspects_blame(&t->suspects, &t->batch, &why, &t->waiting, now_us);
-    batch_return_finishes(&t->batch, &t->waiting, false);
+    segment_take_finishes(&t->segment, &t->waiting, t->suspects.finish_max);
+    bool goes_on = suspects_blame(&t->suspects, &t->segment, &why, &t->waiting, now_us);
+    segment_return_finishes(&t->segment, &t->waiting, false);
     return goes_on;
 }
 
@@ -298,7 +298,7 @@ static void trial_free(struct trial *t)
 {
     suspects_release(&t->suspects);
     finish_queue_release(&t->waiting);
-    batch_release(&t->batch);
+    segment_release(&t->segment);
     free(t);
 }
 
@@ -314,8 +314,8 @@ START_TEST(bad_data_are_found_by_halving_and_condemned_at_once)
     ck_assert(t->waiting.first->is_refused);
     ck_assert_int_eq(t->waiting.first->f.kind, FINISH_DISCARDED);
     ck_assert_uint_eq(t->waiting.count, 4);
-    batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
-    ck_assert_uint_eq(t->batch.finish_count, 1); /* it is sent alone */
+    segment_take_finishes(&t->segment, &t->waiting, t->suspects.finish_max);
+    ck_assert_uint_eq(t->segment.finish_count, 1); /* it is sent alone */
     trial_free(t);
 }
 END_TEST
@@ -446,7 +446,7 @@ int main(void)
     tcase_add_test(tests, finishes_leave_in_the_order_of_arrival_and_may_come_back_first);
     tcase_add_test(tests, every_id_of_a_claim_is_answered_once);
     tcase_add_test(tests, an_id_in_two_claims_belongs_to_one_place_at_a_time);
-    tcase_add_test(tests, claims_share_a_batch_only_with_the_same_kinds);
+    tcase_add_test(tests, claims_share_a_segment_only_with_the_same_kinds);
     tcase_add_test(tests, kinds_are_unknown_until_they_were_read_and_sorted);
     tcase_add_test(tests, the_number_of_kinds_is_bounded);
     tcase_add_test(tests, bad_data_are_found_by_halving_and_condemned_at_once);
