@@ -32,8 +32,8 @@
     {                                                                              \
         "quiet", NULL, "no progress on standard error"                             \
     }
-#define BULK_HELP                                                                                  \
-    "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
+#define BULK_HELP                                                                              \
+    "\n\nOptions choose jobs as for jobs list. They are worked on 1000 at a time, the oldest " \
     "first. After an interruption the same command goes on with the rest."
 
 /* Used by ctl/commands/enqueue/enqueue.c. */
