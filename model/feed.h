@@ -69,7 +69,7 @@ struct feed_lane {
     int64_t next_due_us;  /* row time of the first row that is not due yet */
     int64_t ahead_us;     /* BOOTTIME of the last read ahead */
     int64_t seen_us;      /* BOOTTIME when a row of it was last seen */
-    int64_t turn;         /* turn of its next row, in the order of the tenants (feed_turns.c) */
+    int64_t turn;         /* turn of its next row, in the order of the tenants (feed_ranks.c) */
     int64_t full_turn;    /* … and in that of the full pass in progress */
     struct feed_pos high; /* the furthest cursor so far: rows up to here have got their turns */
     struct feed_pos full; /* how far the full pass in progress has read */

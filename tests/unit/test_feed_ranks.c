@@ -386,8 +386,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("feed_turns");
-    TCase *t = tcase_create("feed_turns");
+    Suite *s = suite_create("feed_ranks");
+    TCase *t = tcase_create("feed_ranks");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, feat_B28_a_tenant_that_comes_late_goes_ahead_of_what_another_has_waiting);
     tcase_add_test(t, tenants_with_work_waiting_are_served_alike_however_much_it_is);
