@@ -281,7 +281,7 @@ static void pass_count(struct feeder *f)
 
 /* Forgets lanes and begins or ends laps. Called only while no request that refers to lanes is in
  * flight. */
-static void lanes_turn(struct feeder *f)
+static void adapt_lanes(struct feeder *f)
 {
     char queue[JOB_NAME_MAX + 1];
     struct err err = {0};
@@ -318,7 +318,7 @@ static void pass_begin(struct feeder *f)
         return;
     }
     if (!full_pass_is_busy(f->full_pass)) {
-        lanes_turn(f);
+        adapt_lanes(f);
     }
     feeder_step(&f->way, ON_PASS);
     pass_count(f);
@@ -579,7 +579,7 @@ static void on_polled(void *ctx, const struct cluster_view *view)
     if (view->wants_full_pass) {
         full_pass_want(f->full_pass);
     }
-    feed_memory_turn(&f->feed.memory, clock_boot_us(), f->options.limits.look_behind_us);
+    feed_memory_age(&f->feed.memory, clock_boot_us(), f->options.limits.look_behind_us);
     notice_dry(f);
     tell_fed(f);
 }

@@ -169,7 +169,7 @@ static void round_unlock(struct rescuer *r)
 static void take_moved(struct round *round, const struct rescue_moved *m)
 {
     struct moved_hint *h = &round->hints[round->hint_count++];
-    /* The job has had its turn, so it comes first. */
+    /* The job was popped before, so it comes first. */
     h->hint = (struct hint){.id = m->id, .score = hint_score(m->priority, 0)};
     (void)snprintf(h->queue, sizeof h->queue, "%s", m->queue);
     (void)snprintf(h->kind, sizeof h->kind, "%s", m->kind);

@@ -261,15 +261,15 @@ END_TEST
 START_TEST(the_memory_keeps_two_generations)
 {
     struct feed_memory m = {0};
-    feed_memory_turn(&m, S, S);
+    feed_memory_age(&m, S, S);
     for (int64_t id = 1; id <= 5000; id++) {
         feed_memory_add(&m, id, 7);
     }
     ck_assert(feed_memory_has(&m, 4321, 7));
     ck_assert_msg(!feed_memory_has(&m, 4321, 8), "a retry has another time");
-    feed_memory_turn(&m, 2 * S, S);
+    feed_memory_age(&m, 2 * S, S);
     ck_assert(feed_memory_has(&m, 4321, 7));
-    feed_memory_turn(&m, 3 * S, S);
+    feed_memory_age(&m, 3 * S, S);
     ck_assert(!feed_memory_has(&m, 4321, 7));
     feed_memory_release(&m);
 }
