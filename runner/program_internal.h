@@ -28,7 +28,7 @@ struct program {
 };
 
 /* The state of one job. */
-struct turn {
+struct program_job {
     struct program *program;
     const struct claimd_context *job;
     struct runner_page *page;
@@ -69,9 +69,9 @@ void program_end(struct program *p);
 
 /* ---- program_job.c ---- */
 /* Appends bytes to the run's log, unchanged. */
-void program_turn_log(const struct turn *t, const char *bytes, size_t len);
+void program_job_log(const struct program_job *t, const char *bytes, size_t len);
 /* Handles a line about the current run: log, progress, checkpoint or end. */
-void program_turn_take(struct turn *t, const struct program_line *line);
+void program_job_take(struct program_job *t, const struct program_line *line);
 enum claimd_outcome program_handle(const struct claimd_context *job);
 
 /* ---- program_once.c ---- */
