@@ -127,7 +127,7 @@ static enum status take_line(void *ctx, const struct program_line *line, struct 
     struct program *p = t->program;
     if (line->said == SAID_HELLO || line->said == SAID_RESULT || line->n < 1 || line->n > p->n) {
         return err_fail(err, STATUS_INVALID,
-                        "the program said something about no run, wanted \"n\": %" PRId64, p->n);
+                        "the program sent a line without a run, expected \"n\": %" PRId64, p->n);
     }
     if (line->n < p->n || t->is_over) {
         return program_take_late(p, line, err);

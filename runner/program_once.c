@@ -100,7 +100,7 @@ static enum status take_line(void *ctx, const struct program_line *line, struct 
     struct once *o = ctx;
     switch (line->said) {
     case SAID_HELLO:
-        return err_fail(err, STATUS_INVALID, "the program said a hello, but it runs once");
+        return err_fail(err, STATUS_INVALID, "the program sent a hello, but its mode is once");
     case SAID_RESULT:
         return keep(&o->result, line->json.at, line->json.len, err);
     case SAID_END:

@@ -82,7 +82,7 @@ static void fail(struct cron *c, const struct err *err)
     metric_add(metrics_series(c->registry, &failed, NULL, NULL), 1);
     if (complaint_due(&c->complaint, clock_boot_us())) {
         log_error("schedules_failed", LOG_TEXT("err", err->msg),
-                  LOG_TEXT("action", "no tick fires until a repetition succeeds"));
+                  LOG_TEXT("action", "no tick fires meanwhile; trying again"));
     }
     wait_us(c, cron_backoff_us(c->failures, c->every_us));
 }
@@ -100,11 +100,11 @@ static void tell(struct cron *c, const struct schedule_event *e)
         break;
     case SCHEDULE_SKIPPED:
         log_info("schedule_skipped", LOG_TEXT("schedule", e->schedule), LOG_TEXT("due", e->due),
-                 LOG_TEXT("why", e->error == NULL ? "a job of it is still open" : e->error));
+                 LOG_TEXT("why", e->error == NULL ? "one of its jobs is still open" : e->error));
         break;
     case SCHEDULE_MISSED:
         log_warn("schedule_missed", LOG_TEXT("schedule", e->schedule), LOG_TEXT("from", e->due),
-                 LOG_TEXT("action", "the ticks from then on that are too late are left out"));
+                 LOG_TEXT("action", "ticks from then on that are too late are skipped"));
         break;
     case SCHEDULE_FAILED:
         log_warn("schedule_failed", LOG_TEXT("schedule", e->schedule), LOG_TEXT("due", e->due),
@@ -146,7 +146,7 @@ static void on_mended(void *ctx, enum status st, const struct pg_result *const *
         if (i < last) {
             log_warn("schedule_mended", LOG_TEXT("schedule", m.schedule), LOG_TEXT("was", m.was),
                      LOG_TEXT("due", m.due),
-                     LOG_TEXT("action", "it waited beyond its next tick, and fires at that now"));
+                     LOG_TEXT("action", "it waited past its next tick; it now fires at that tick"));
         }
     }
     if (m.schedule != NULL) {

@@ -163,7 +163,7 @@ static void pass_fail(struct feeder *f, const char *why)
     }
     hold(f);
     if (f->failures > 1 && complaint_due(&f->complaint, clock_boot_us())) {
-        log_warn("feed_failed", LOG_TEXT("err", why), LOG_TEXT("action", "looking again"));
+        log_warn("feed_failed", LOG_TEXT("err", why), LOG_TEXT("action", "trying again"));
     }
     feed_memory_release(&f->feed.memory);
     feed_forget_counts(&f->feed);

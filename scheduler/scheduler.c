@@ -62,7 +62,7 @@ static void stop(struct scheduler *s, int exit_code)
     services_stop(&s->services);
     report_close(TAKE(s->report));
     if (s->is_leader) {
-        log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it stops"));
+        log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it is stopping"));
     }
     lead_close(TAKE(s->lead));
     pg_close(s->pg);

@@ -24,7 +24,7 @@ static struct waiting *waiting_new(struct waiting from, struct err *err)
 {
     struct waiting *w = malloc(sizeof *w);
     if (w == NULL) {
-        err_set(err, STATUS_NOMEM, 0, "worker row");
+        err_set(err, STATUS_NOMEM, 0, "no memory for the worker's row");
         return NULL;
     }
     *w = from;
@@ -145,9 +145,8 @@ static void on_registered(void *ctx, enum status st, const struct pg_result *con
     struct waiting *w = ctx;
     struct err wrong = {0};
     if (st == STATUS_OK && pg_row_count(results[1]) == 0) {
-        st = err_fail(
-            &wrong, STATUS_CONFLICT,
-            "the cluster has other lock nodes by now: lock.nodes must be changed here, too");
+        st = err_fail(&wrong, STATUS_CONFLICT,
+                      "the cluster's lock nodes have changed: change lock.nodes here, too");
         err = &wrong;
     }
     w->done(w->ctx, st, err);
@@ -161,7 +160,7 @@ static enum status send_registration(struct pg *pg, struct params *params,
     autofree struct kind_columns *columns = malloc(sizeof *columns);
     if (columns == NULL) {
         free(w);
-        return err_fail(err, STATUS_NOMEM, "kinds of a worker");
+        return err_fail(err, STATUS_NOMEM, "no memory for the kinds of a worker");
     }
     struct pg_request request = {.step_count = 2};
     put_kinds(&params[0], r, columns);
@@ -248,7 +247,7 @@ static void on_heartbeat(void *ctx, enum status st, const struct pg_result *cons
         cancels = calloc(room, sizeof *cancels);
         weights = calloc(room, sizeof *weights);
         if (names == NULL || cancels == NULL || weights == NULL) {
-            st = err_fail(&no_memory, STATUS_NOMEM, "answer to a heartbeat");
+            st = err_fail(&no_memory, STATUS_NOMEM, "no memory for the reply to a heartbeat");
             err = &no_memory;
         } else {
             read_reply(results[0], &reply, names, cancels, weights);

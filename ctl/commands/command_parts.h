@@ -34,7 +34,7 @@
     }
 #define BULK_HELP                                                                              \
     "\n\nOptions choose jobs as for jobs list. They are worked on 1000 at a time, the oldest " \
-    "first. After an interruption the same command goes on with the rest."
+    "first. After an interruption the same command continues with the rest."
 
 /* Used by ctl/commands/enqueue/enqueue.c. */
 #define ENQUEUE_HELP                                                                     \

@@ -99,7 +99,7 @@ enum status job_store_open(const struct job_store_options *options, struct job_s
 {
     struct job_store *s = calloc(1, sizeof *s);
     if (s == NULL) {
-        return err_fail(err, STATUS_NOMEM, "job store");
+        return err_fail(err, STATUS_NOMEM, "no memory for the job store");
     }
     s->pg = options->pg;
     s->loop = options->loop;

@@ -48,7 +48,7 @@ static enum status ask(const struct next_request *request, const struct pg_state
     assert(count <= CLAIM_IDS_MAX);
     struct next_request *n = malloc(sizeof *n);
     if (n == NULL) {
-        return err_fail(err, STATUS_NOMEM, "what comes next of %zu jobs", count);
+        return err_fail(err, STATUS_NOMEM, "no memory for what follows %zu jobs", count);
     }
     *n = *request;
     struct params p = {.count = 0};

@@ -287,7 +287,7 @@ static enum status settle(struct recheck *r, const struct pg_result *const *resu
     autofree struct index_entry *by_fence =
         has_finishes ? index_rows(results[STEP_FINISHED], ENDED_FENCE) : NULL;
     if (by_id == NULL || (has_finishes && by_fence == NULL)) {
-        return err_fail(err, STATUS_NOMEM, "index of rechecked jobs");
+        return err_fail(err, STATUS_NOMEM, "no memory for the index of rechecked jobs");
     }
     for (struct claim *c = r->claims.first; c != NULL; c = c->next) {
         for (size_t n = 0; n < c->count; n++) {

@@ -523,7 +523,7 @@ enum status segment_build(struct segment *segment, struct kind_cache *kinds, con
     static_assert(KIND_CACHE_MAX <= SEGMENT_FINISHES_MAX, "columns hold all kinds");
     autofree struct columns *columns = malloc(sizeof *columns);
     if (columns == NULL) {
-        return err_fail(err, STATUS_NOMEM, "columns of a segment");
+        return err_fail(err, STATUS_NOMEM, "no memory for the columns of a segment");
     }
     const struct making making = {
         .segment = segment, .kinds = kinds, .worker = worker, .columns = columns};

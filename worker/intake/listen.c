@@ -76,7 +76,7 @@ static void update(struct intake *in, enum hints_left left)
         log_recovered("listen_recovered", &in->listen.complaint);
     } else if (complaint_due(&in->listen.complaint, clock_boot_us())) {
         log_error("listen_failed", LOG_TEXT("err", err.msg),
-                  LOG_TEXT("action", "again with the next heartbeat"));
+                  LOG_TEXT("action", "trying again with the next heartbeat"));
     }
 }
 

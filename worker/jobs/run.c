@@ -214,8 +214,7 @@ void run_end_leaving(struct jobs *j)
             continue;
         }
         struct err why = {0};
-        err_set(&why, STATUS_LIMIT, 0, "%s: longer as text than a handler can be given",
-                job->too_long);
+        err_set(&why, STATUS_LIMIT, 0, "%s: too long for a handler", job->too_long);
         run_fail(j, job, &why);
     }
 }

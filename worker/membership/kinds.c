@@ -42,7 +42,7 @@ enum status kinds_open(struct membership *m, struct err *err)
 {
     m->kinds.state = calloc(1, sizeof *m->kinds.state);
     if (m->kinds.state == NULL) {
-        return err_fail(err, STATUS_NOMEM, "kinds");
+        return err_fail(err, STATUS_NOMEM, "no memory for the kinds");
     }
     return STATUS_OK;
 }
@@ -438,7 +438,8 @@ static enum status look_again(struct membership *m, struct err *err)
     bool is_new = st == STATUS_OK && !kind_set_equal(&common, &s->able);
     if (is_new && !fits_hints(m, &common)) {
         log_error("kinds_refused", LOG_I64("kinds", common.count),
-                  LOG_TEXT("err", "too many: worker.queues times the kinds of the plugins"));
+                  LOG_TEXT("err",
+                           "too many sets of hints: worker.queues times the kinds of the plugins"));
     } else if (is_new) {
         s->next = common;
         common = (struct kind_set){.count = 0};
@@ -475,7 +476,7 @@ static enum status begin(struct membership *m, const struct kind_set *of_runner,
     }
     if (!fits_hints(m, &m->kinds.state->able)) {
         m->env.fail(m->env.ctx, DAEMON_USAGE,
-                    "too many: worker.queues times the kinds of the plugins");
+                    "too many sets of hints: worker.queues times the kinds of the plugins");
         return STATUS_OK;
     }
     registration_begin(m);

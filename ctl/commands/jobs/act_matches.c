@@ -319,7 +319,7 @@ static enum status say_done(struct bulk *b, enum status ended, struct err *err)
     }
     if (b->is_interrupted) {
         return err_fail(err, STATUS_INTERNAL,
-                        "interrupted: %lld of %lld jobs %s; the same command goes on",
+                        "interrupted: %lld of %lld jobs %s; the same command continues",
                         (long long)b->done, (long long)count_of(b), b->act->past);
     }
     if (b->failed == 1) {

@@ -545,7 +545,7 @@ START_TEST(an_interrupted_command_is_repeated)
                          LIMIT_US));
     ck_assert_int_eq(kill(t.pid, SIGINT), 0);
     (void)side_run(pg, "ROLLBACK");
-    ck_assert_int_eq(terminal_end(&t, "the same command goes on"), 1);
+    ck_assert_int_eq(terminal_end(&t, "the same command continues"), 1);
     int64_t left = COUNT("claimd.job");
     ck_assert_int_ge(left, 2000);
     ck_assert_int_le(left, 3000);
