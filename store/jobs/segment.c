@@ -431,7 +431,7 @@ static void settle_claim(struct segment *segment, const struct segment_step *ste
 static void settle_kinds(struct segment *segment, const struct segment_step *step,
                          const struct settling *s, const struct pg_result *rows)
 {
-    (void)b;
+    (void)segment;
     (void)step;
     kind_cache_load(s->kinds, rows, s->now_us);
 }

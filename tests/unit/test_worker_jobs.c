@@ -406,7 +406,7 @@ START_TEST(jobs_that_leave_are_handed_back_or_fail_with_the_reason)
     active_leave(&t.active, job);
     run_end_leaving(&t.jobs);
     ck_assert_int_eq(t.kind, FINISH_DISCARDED);
-    ck_assert(strstr(t.error, "args: longer as text") != NULL);
+    ck_assert(strstr(t.error, "args: too long for a handler") != NULL);
     answer(2, FINISH_ACCEPTED);
 }
 END_TEST

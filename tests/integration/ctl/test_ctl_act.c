@@ -130,8 +130,8 @@ static const struct {
     {{"jobs", "edit", "1", "--timeout", "0"}, "--timeout"},
     {{"jobs", "edit", "1", "--at", "soon"}, "at"},
     {{"jobs", "watch", "--queue", "Q"}, "--queue: queue 'Q': must match ^[a-z]"},
-    {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: goes with options that choose jobs"},
-    {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: goes with ids"},
+    {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: is only for options that choose jobs"},
+    {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: is only for ids"},
 };
 
 START_TEST(a_wrong_choice_is_exit_2_even_without_a_server)

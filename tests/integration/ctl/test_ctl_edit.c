@@ -185,7 +185,7 @@ static const struct {
     {{"jobs", "edit", "--priority", "1"}, "which jobs?"},
     {{"jobs", "edit", "--priority", "1", "--yes"}, "which jobs?"},
     {{"jobs", "edit", "1", "--kind", "a", "--priority", "1"}, "either an id or options"},
-    {{"jobs", "edit", "1", "--limit", "5", "--priority", "1"}, "--limit: goes with options"},
+    {{"jobs", "edit", "1", "--limit", "5", "--priority", "1"}, "--limit: is only for options"},
     {{"jobs", "edit", "--kind", "a", "--expect", "1"}, "--expect: is only for an id"},
     {{"jobs", "edit", "--kind", "a", "--queue", "b"}, "nothing to change: name an option such as"},
     {{"jobs", "edit", "--kind", "a", "--dry-run"}, "nothing to change"},

@@ -509,7 +509,7 @@ START_TEST(feat_B20_a_unique_key_of_a_job_that_is_not_kept_holds_as_long_as_it_s
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
     (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
     ASSERT_REFUSED(side, "SELECT claimd.enqueue('noop', unique_key => 'done')", "CL004",
-                   "and is over");
+                   "and has ended");
 }
 END_TEST
 
