@@ -25,12 +25,12 @@
     }
 
 /* Options of acts on all jobs that match, in ctl/commands/jobs/act_matches.c. */
-#define BULK_OPTIONS                                                               \
-    {"limit", "N", "at most so many, the newest; default: all, up to 10 million"}, \
-        {"dry-run", NULL, "only show how many jobs there are, and which"},         \
-        {"yes", NULL, "don't ask on a terminal"},                                  \
-    {                                                                              \
-        "quiet", NULL, "no progress on standard error"                             \
+#define BULK_OPTIONS                                                         \
+    {"limit", "N", "at most N, the newest; default: all, up to 10 million"}, \
+        {"dry-run", NULL, "only show how many jobs there are, and which"},   \
+        {"yes", NULL, "don't ask on a terminal"},                            \
+    {                                                                        \
+        "quiet", NULL, "no progress on standard error"                       \
     }
 #define BULK_HELP                                                                              \
     "\n\nOptions choose jobs as for jobs list. They are worked on 1000 at a time, the oldest " \
