@@ -365,7 +365,7 @@ static void look_between(struct program *p)
     }
     if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
         log_warn("program_ended", LOG_TEXT("file", p->file.file), LOG_TEXT("err", err.msg),
-                 LOG_TEXT("action", "its next job starts another"));
+                 LOG_TEXT("action", "the next job starts the program again"));
         program_end(p);
     }
 }

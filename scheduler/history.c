@@ -147,7 +147,7 @@ static void note_look(struct history *h, const struct sweep_clock *now, int64_t 
                   LOG_TEXT("action", "nothing is deleted until then; if PostgreSQL's clock is "
                                      "right: claimctl db trust-clock"));
     } else if (now->hold_us == 0 && h->is_held) {
-        log_info("history_released", LOG_TEXT("action", "deleting what is old"));
+        log_info("history_released", LOG_TEXT("action", "old history is deleted again"));
     }
     h->is_held = now->hold_us > 0;
 }

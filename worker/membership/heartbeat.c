@@ -35,7 +35,8 @@ static void on_heartbeat_stored(void *ctx, enum status st,
         m->env.standing->has_lost_pop || (m->heartbeat.is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
         if (complaint_due(&m->heartbeat.complaint, clock_boot_us())) {
-            log_warn("heartbeat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "retrying"));
+            log_warn("heartbeat_failed", LOG_TEXT("err", err->msg),
+                     LOG_TEXT("action", "trying again"));
         }
         return;
     }
