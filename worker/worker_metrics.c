@@ -38,7 +38,7 @@ static const struct metric_family refused = {.name = "claimd_claims_refused_tota
                                              .type = METRIC_COUNTER,
                                              .labels = {"reason"}};
 static const struct metric_family jobs = {.name = "claimd_worker_jobs",
-                                          .help = "Jobs in hand.",
+                                          .help = "Active jobs of this worker, by phase.",
                                           .type = METRIC_GAUGE,
                                           .labels = {"phase"}};
 
