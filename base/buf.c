@@ -40,8 +40,8 @@ static void move_to_front(struct buf *b)
 enum status buf_reserve(struct buf *b, size_t extra, struct err *err)
 {
     if (extra > b->max || b->len > b->max - extra) {
-        return err_fail(err, STATUS_LIMIT, "buffer: %zu + %zu bytes pass its bound of %zu", b->len,
-                        extra, b->max);
+        return err_fail(err, STATUS_LIMIT, "buffer: %zu + %zu bytes exceed its limit of %zu",
+                        b->len, extra, b->max);
     }
     size_t need = b->len + extra + 1;
     if (b->cap >= b->head + need) {

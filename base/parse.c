@@ -26,8 +26,8 @@ enum status parse_i64(const char *text, size_t len, int64_t min, int64_t max, in
     errno = 0;
     long long v = strtoll(copy, NULL, 10);
     if (errno != 0 || v < min || v > max) {
-        return err_fail(err, STATUS_INVALID, "%s is not in %lld…%lld", copy, (long long)min,
-                        (long long)max);
+        return err_fail(err, STATUS_INVALID, "%s is not allowed; allowed: %lld to %lld", copy,
+                        (long long)min, (long long)max);
     }
     *ret_value = v;
     return STATUS_OK;

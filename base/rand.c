@@ -16,7 +16,7 @@ enum status rand_bytes(void *ret_bytes, size_t len, struct err *err)
             continue;
         }
         if (n <= 0) {
-            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "random bytes");
+            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot read random bytes");
         }
         got += (size_t)n;
     }

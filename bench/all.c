@@ -214,7 +214,7 @@ static int measure(const struct bench_options *options, const char *folder)
         (void)printf("Quick: it ran, but these figures say nothing.\n");
     }
     (void)printf("%s after %.0f minutes; all of it is in %s\n",
-                 st == STATUS_OK ? "All books balance" : "SOME WORKLOADS FAILED",
+                 st == STATUS_OK ? "All totals match" : "SOME WORKLOADS FAILED",
                  (double)(clock_boot_us() - began_us) / (60 * (double)US_PER_S), folder);
     return st == STATUS_OK && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

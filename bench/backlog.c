@@ -39,14 +39,14 @@ static const struct pg_statement ends = {
     .types = number_types,
     .type_count = 2};
 enum { FIRST_CLAIM, FEW_US, ALL_US, ALL_ENDED, END_COLUMNS };
-static const struct pg_statement books = {
-    .name = "backlog_books",
+static const struct pg_statement totals = {
+    .name = "backlog_totals",
     .sql = "SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND attempt = 1),"
            " count(DISTINCT id), (SELECT count(*) FROM claimd.job),"
            " (SELECT count(*) FROM claimd.job_attempt),"
            " (SELECT count(*) FROM claimd.job JOIN claimd.job_history USING (id))"
            " FROM claimd.job_history"};
-enum { BOOK_ENDED, BOOK_COMPLETED, BOOK_IDS, BOOK_OPEN, BOOK_FAILED, BOOK_TWICE, BOOKS };
+enum { TOTAL_ENDED, TOTAL_COMPLETED, TOTAL_IDS, TOTAL_OPEN, TOTAL_FAILED, TOTAL_TWICE, TOTALS };
 
 struct start {
     double first_hint_s;  /* since the start of the daemons */
@@ -133,17 +133,18 @@ static enum status wait_for_claims(struct cluster *c, int64_t from, int64_t coun
 static enum status reconcile(struct cluster *c, int64_t jobs, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = drain_read_books(c, &books, BOOKS, &keys, err);
+    enum status st = drain_read_totals(c, &totals, TOTALS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }
-    const int64_t *b = c->db.row;
-    if (b[BOOK_ENDED] + b[BOOK_OPEN] != jobs || b[BOOK_COMPLETED] != b[BOOK_ENDED] ||
-        b[BOOK_IDS] != b[BOOK_ENDED] || b[BOOK_FAILED] != 0 || b[BOOK_TWICE] != 0 || keys != 0) {
+    const int64_t *found = c->db.row;
+    if (found[TOTAL_ENDED] + found[TOTAL_OPEN] != jobs ||
+        found[TOTAL_COMPLETED] != found[TOTAL_ENDED] || found[TOTAL_IDS] != found[TOTAL_ENDED] ||
+        found[TOTAL_FAILED] != 0 || found[TOTAL_TWICE] != 0 || keys != 0) {
         return err_fail(err, STATUS_CONFLICT,
-                        "the books don't balance: of %" PRId64 " jobs %" PRId64
+                        "the totals don't match: of %" PRId64 " jobs %" PRId64
                         " have ended, %" PRId64 " are open, %" PRId64 " lock keys are left",
-                        jobs, b[BOOK_ENDED], b[BOOK_OPEN], keys);
+                        jobs, found[TOTAL_ENDED], found[TOTAL_OPEN], keys);
     }
     return STATUS_OK;
 }

@@ -15,7 +15,7 @@ struct crew_member {
     size_t index;
     int64_t counts[CREW_COUNTS]; /* the work decides what they count */
     int report_fd;
-    int start_fd;   /* a byte means begin, its end means end */
+    int start_fd;   /* one byte: begin; end of file: end */
     int64_t cpu_us; /* CPU time at the beginning */
 };
 

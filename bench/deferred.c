@@ -44,12 +44,12 @@ static const struct pg_statement lateness = {
     .types = one_number,
     .type_count = 1};
 enum { LATE_P50, LATE_P95, LATE_P99, LATE_MAX, LATE_MIN, LATE_COLUMNS };
-static const struct pg_statement books = {
-    .name = "deferred_books",
+static const struct pg_statement totals = {
+    .name = "deferred_totals",
     .sql = "SELECT count(*), count(*) FILTER (WHERE state = 'completed' AND attempt = 1),"
            " count(DISTINCT id), (SELECT count(*) FROM claimd.job WHERE state = 'available'),"
            " (SELECT count(*) FROM claimd.job_attempt) FROM claimd.job_history"};
-enum { BOOK_ENDED, BOOK_COMPLETED, BOOK_IDS, BOOK_WAITING, BOOK_FAILED, BOOKS };
+enum { TOTAL_ENDED, TOTAL_COMPLETED, TOTAL_IDS, TOTAL_WAITING, TOTAL_FAILED, TOTALS };
 
 static enum status insert(struct cluster *c, const struct pg_statement *statement, int64_t jobs,
                           int64_t rate, int64_t lead_us, struct err *err)
@@ -81,17 +81,17 @@ static enum status fill(struct cluster *c, int64_t jobs, int64_t rate, int64_t *
 static enum status reconcile(struct cluster *c, int64_t due, int64_t far, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = drain_read_books(c, &books, BOOKS, &keys, err);
+    enum status st = drain_read_totals(c, &totals, TOTALS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }
-    const int64_t *b = c->db.row;
-    if (b[BOOK_ENDED] != due || b[BOOK_COMPLETED] != due || b[BOOK_IDS] != due ||
-        b[BOOK_WAITING] != far || b[BOOK_FAILED] != 0 || keys != 0) {
+    const int64_t *found = c->db.row;
+    if (found[TOTAL_ENDED] != due || found[TOTAL_COMPLETED] != due || found[TOTAL_IDS] != due ||
+        found[TOTAL_WAITING] != far || found[TOTAL_FAILED] != 0 || keys != 0) {
         return err_fail(err, STATUS_CONFLICT,
-                        "the books don't balance: %" PRId64 " of %" PRId64 " have ended, %" PRId64
+                        "the totals don't match: %" PRId64 " of %" PRId64 " have ended, %" PRId64
                         " of %" PRId64 " wait, %" PRId64 " lock keys are left",
-                        b[BOOK_ENDED], due, b[BOOK_WAITING], far, keys);
+                        found[TOTAL_ENDED], due, found[TOTAL_WAITING], far, keys);
     }
     return STATUS_OK;
 }

@@ -32,8 +32,8 @@ static const struct pg_statement progress = {.name = "progress",
 static const struct pg_statement commits = {
     .name = "commits",
     .sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"};
-static const struct pg_statement books = {
-    .name = "books",
+static const struct pg_statement totals = {
+    .name = "totals",
     .sql = "SELECT count(*), count(DISTINCT id), sum(attempt)::bigint,"
            " (1e6 * extract(epoch FROM max(finalized_at) - min(attempted_at)))::bigint,"
            " count(*) FILTER (WHERE state = 'completed'), (SELECT count(*) FROM claimd.job),"
@@ -48,8 +48,8 @@ static const struct pg_statement took = {
     .types = count_type,
     .type_count = 1};
 /* The same for jobs that are only counted; counts rows of the history as errors. */
-static const struct pg_statement unkept_books = {
-    .name = "unkept_books",
+static const struct pg_statement unkept_totals = {
+    .name = "unkept_totals",
     .sql = "SELECT n, n, n, 0::bigint, n, (SELECT count(*) FROM claimd.job), (SELECT count(*) FROM"
            " claimd.job_attempt) + (SELECT count(*) FROM claimd.job_history) FROM"
            " (SELECT COALESCE(sum(jobs), 0)::bigint AS n FROM claimd.completed_count) AS c"};
@@ -65,7 +65,16 @@ static const struct pg_statement resume_all = {
     .name = "resume_all", .sql = "SELECT claimd.resume_queue('default')::int::bigint"};
 static const struct pg_statement registered = {
     .name = "registered", .sql = "SELECT count(*) FROM claimd.worker WHERE NOT stopped"};
-enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_COMPLETED, BOOK_OPEN, BOOK_FAILED, BOOKS };
+enum {
+    TOTAL_ROWS,
+    TOTAL_IDS,
+    TOTAL_ATTEMPTS,
+    TOTAL_US,
+    TOTAL_COMPLETED,
+    TOTAL_OPEN,
+    TOTAL_FAILED,
+    TOTALS
+};
 
 enum status drain_settle(struct cluster *c, struct err *err)
 {
@@ -142,8 +151,8 @@ enum status drain_wait_beyond(struct cluster *c, int64_t id, struct err *err)
     }
 }
 
-enum status drain_read_books(struct cluster *c, const struct pg_statement *statement, int columns,
-                             int64_t *ret_lock_keys, struct err *err)
+enum status drain_read_totals(struct cluster *c, const struct pg_statement *statement, int columns,
+                              int64_t *ret_lock_keys, struct err *err)
 {
     enum status st = db_query(&c->db, statement, NULL, columns, err);
     if (st != STATUS_OK) {
@@ -153,24 +162,27 @@ enum status drain_read_books(struct cluster *c, const struct pg_statement *state
 }
 
 /* `ret_us`: from the first claim to the last end, if jobs are kept. */
-static enum status reconcile(struct cluster *c, int64_t jobs, const struct pg_statement *read_books,
-                             json_t *result, int64_t *ret_us, struct err *err)
+static enum status reconcile(struct cluster *c, int64_t jobs,
+                             const struct pg_statement *read_totals, json_t *result,
+                             int64_t *ret_us, struct err *err)
 {
     int64_t keys = 0;
-    enum status st = drain_read_books(c, read_books, BOOKS, &keys, err);
+    enum status st = drain_read_totals(c, read_totals, TOTALS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }
-    const int64_t *b = c->db.row;
-    *ret_us = b[BOOK_US];
-    (void)json_object_set_new(result, "completed", json_integer(b[BOOK_COMPLETED]));
-    (void)json_object_set_new(result, "duplicates",
-                              json_integer(b[BOOK_ATTEMPTS] + b[BOOK_FAILED] - b[BOOK_IDS]));
-    (void)json_object_set_new(result, "open", json_integer(b[BOOK_OPEN]));
+    const int64_t *found = c->db.row;
+    *ret_us = found[TOTAL_US];
+    (void)json_object_set_new(result, "completed", json_integer(found[TOTAL_COMPLETED]));
+    (void)json_object_set_new(
+        result, "duplicates",
+        json_integer(found[TOTAL_ATTEMPTS] + found[TOTAL_FAILED] - found[TOTAL_IDS]));
+    (void)json_object_set_new(result, "open", json_integer(found[TOTAL_OPEN]));
     (void)json_object_set_new(result, "lock_keys_left", json_integer(keys));
-    if (b[BOOK_COMPLETED] != jobs || b[BOOK_IDS] != jobs || b[BOOK_ROWS] != jobs ||
-        b[BOOK_ATTEMPTS] != jobs || b[BOOK_FAILED] != 0 || b[BOOK_OPEN] != 0 || keys != 0) {
-        return err_fail(err, STATUS_CONFLICT, "the books don't balance");
+    if (found[TOTAL_COMPLETED] != jobs || found[TOTAL_IDS] != jobs || found[TOTAL_ROWS] != jobs ||
+        found[TOTAL_ATTEMPTS] != jobs || found[TOTAL_FAILED] != 0 || found[TOTAL_OPEN] != 0 ||
+        keys != 0) {
+        return err_fail(err, STATUS_CONFLICT, "the totals don't match");
     }
     return STATUS_OK;
 }
@@ -178,7 +190,7 @@ static enum status reconcile(struct cluster *c, int64_t jobs, const struct pg_st
 enum status drain_reconcile(struct cluster *c, int64_t jobs, json_t *result, struct err *err)
 {
     int64_t us = 0;
-    return reconcile(c, jobs, &books, result, &us, err);
+    return reconcile(c, jobs, &totals, result, &us, err);
 }
 
 /* Jobs that are not kept have no times, so the time is measured here, from the first claim on. */
@@ -266,7 +278,8 @@ enum status drain_run(struct cluster *c, const struct bench_options *options, js
     }
     add_counts(result, &counts[0], &counts[1], jobs);
     int64_t us = 0;
-    st = reconcile(c, options->jobs, options->is_unkept ? &unkept_books : &books, result, &us, err);
+    st = reconcile(c, options->jobs, options->is_unkept ? &unkept_totals : &totals, result, &us,
+                   err);
     (void)json_object_set_new(result, "jobs_per_s",
                               json_real(1e6 * jobs / (double)(us + unkept_us + 1)));
     return st;

@@ -23,8 +23,8 @@ enum status drain_wait(struct cluster *c, struct err *err) MUST_USE;
 enum status drain_wait_beyond(struct cluster *c, int64_t id, struct err *err) MUST_USE;
 
 /* Reads a row of numbers into c->db.row, and counts the lock keys that are left on all masters. */
-enum status drain_read_books(struct cluster *c, const struct pg_statement *statement, int columns,
-                             int64_t *ret_lock_keys, struct err *err) MUST_USE;
+enum status drain_read_totals(struct cluster *c, const struct pg_statement *statement, int columns,
+                              int64_t *ret_lock_keys, struct err *err) MUST_USE;
 
 /* Checks that `jobs` jobs came in, all were completed at their first attempt, none is open, and no
  * lock key is left; else CONFLICT. Daemons must have ended. */

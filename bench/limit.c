@@ -54,12 +54,12 @@ static const struct pg_statement insert_jobs = {
     .type_count = 1};
 static const struct pg_statement settle = STATEMENT("VACUUM ANALYZE " LIMIT_SCHEMA ".job");
 static const struct pg_statement checkpoint = STATEMENT("CHECKPOINT");
-static const struct pg_statement books = {
+static const struct pg_statement totals = {
     .name = "",
     .sql = "SELECT count(*), count(DISTINCT id), COALESCE(sum(attempt), 0)::bigint, COALESCE((1e6 *"
            " extract(epoch FROM max(finalized_at) - min(attempted_at)))::bigint, 0),"
            " (SELECT count(*) FROM " LIMIT_SCHEMA ".job) FROM " LIMIT_SCHEMA ".job_history"};
-enum { BOOK_ROWS, BOOK_IDS, BOOK_ATTEMPTS, BOOK_US, BOOK_OPEN, BOOKS };
+enum { TOTAL_ROWS, TOTAL_IDS, TOTAL_ATTEMPTS, TOTAL_US, TOTAL_OPEN, TOTALS };
 
 enum status limit_create(struct cluster *c, struct err *err)
 {
@@ -76,20 +76,21 @@ enum status limit_reconcile(struct cluster *c, int64_t jobs, json_t *result, int
                             struct err *err)
 {
     int64_t keys = 0;
-    enum status st = drain_read_books(c, &books, BOOKS, &keys, err);
+    enum status st = drain_read_totals(c, &totals, TOTALS, &keys, err);
     if (st != STATUS_OK) {
         return st;
     }
-    const int64_t *b = c->db.row;
-    (void)json_object_set_new(result, "completed", json_integer(b[BOOK_ROWS]));
-    (void)json_object_set_new(result, "duplicates", json_integer(b[BOOK_ATTEMPTS] - b[BOOK_IDS]));
-    (void)json_object_set_new(result, "open", json_integer(b[BOOK_OPEN]));
+    const int64_t *found = c->db.row;
+    (void)json_object_set_new(result, "completed", json_integer(found[TOTAL_ROWS]));
+    (void)json_object_set_new(result, "duplicates",
+                              json_integer(found[TOTAL_ATTEMPTS] - found[TOTAL_IDS]));
+    (void)json_object_set_new(result, "open", json_integer(found[TOTAL_OPEN]));
     (void)json_object_set_new(result, "lock_keys_left", json_integer(keys));
-    if (b[BOOK_ROWS] != jobs || b[BOOK_IDS] != jobs || b[BOOK_ATTEMPTS] != jobs ||
-        b[BOOK_OPEN] != 0 || keys != 0) {
-        return err_fail(err, STATUS_CONFLICT, "the books don't balance");
+    if (found[TOTAL_ROWS] != jobs || found[TOTAL_IDS] != jobs || found[TOTAL_ATTEMPTS] != jobs ||
+        found[TOTAL_OPEN] != 0 || keys != 0) {
+        return err_fail(err, STATUS_CONFLICT, "the totals don't match");
     }
-    *ret_us = b[BOOK_US];
+    *ret_us = found[TOTAL_US];
     return STATUS_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * claimd-bench WORKLOAD [OPTION…]: prints one JSON line on stdout, and progress on stderr. Exit
- * codes: 0; 1 if it failed or the books do not balance; 2 usage. */
+ * codes: 0; 1 if it failed or the totals do not match; 2 usage. */
 #include "base/parse.h"
 #include "bench/workloads.h"
 

@@ -163,7 +163,7 @@ static enum status read_speed(const struct peer_result *r, enum peers_work work,
     int64_t runs = json_integer_value(json_object_get(r->said, "runs"));
     if (done != jobs || (work != PEERS_INSERT && runs != jobs)) {
         return err_fail(err, STATUS_CONFLICT,
-                        "the books don't balance: of %" PRId64 " jobs %" PRId64
+                        "the totals don't match: of %" PRId64 " jobs %" PRId64
                         " are done, there were %" PRId64 " runs",
                         jobs, done, runs);
     }

@@ -26,7 +26,7 @@ struct bench_options {
 };
 
 /* Receives an open cluster without daemons, and adds its findings to `result`. CONFLICT: it ran to
- * its end, but the books do not balance. */
+ * its end, but the totals do not match. */
 typedef enum status workload_fn(struct cluster *c, const struct bench_options *options,
                                 json_t *result, struct err *err);
 

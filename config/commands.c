@@ -21,14 +21,14 @@ static enum status check_command(const struct option_def *o, const char *name,
     }
     if (count == 0 || count > CONFIG_COMMAND_WORDS_MAX) {
         return err_fail(err, STATUS_INVALID,
-                        "%s.%s: wanted a list of the program and its arguments, 1 to %d texts",
+                        "%s.%s: must be a list of the program and its arguments, 1 to %d texts",
                         o->name, name, CONFIG_COMMAND_WORDS_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         const json_t *word = json_array_get(command, i);
         if (!json_is_string(word) || (i == 0 && json_string_value(word)[0] != '/')) {
-            return err_fail(err, STATUS_INVALID, "%s.%s[%zu]: wanted %s", o->name, name, i,
-                            i == 0 ? "the program's path, from / on" : "a text");
+            return err_fail(err, STATUS_INVALID, "%s.%s[%zu]: must be %s", o->name, name, i,
+                            i == 0 ? "the program's absolute path" : "a text");
         }
     }
     return STATUS_OK;

@@ -219,7 +219,7 @@ static enum status load_file(const char *path, struct config *c, struct err *err
         return err_fail(err, STATUS_INVALID, "larger than %d bytes", FILE_BYTES_MAX);
     }
     if (info.st_size == 0 && S_ISREG(info.st_mode)) {
-        return err_fail(err, STATUS_INVALID, "it is empty; the least is {}");
+        return err_fail(err, STATUS_INVALID, "the file is empty; the smallest configuration is {}");
     }
     json_error_t where;
     json_auto_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
@@ -240,7 +240,7 @@ static enum status load_file(const char *path, struct config *c, struct err *err
     }
     autofree char *folder = name == NULL ? NULL : realpath(slash == NULL ? "." : name, NULL);
     if (folder == NULL) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "its folder");
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot find its folder");
     }
     return apply_object(c, "", root, folder, err);
 }
@@ -263,7 +263,7 @@ static enum status read_secret(const char *path, char *ret_text, struct err *err
     len -= len > 0 && text[len - 1] == '\r';
     if (len == 0 || len >= CONFIG_TEXT_MAX || memchr(text, '\0', len) != NULL) {
         return err_fail(err, STATUS_INVALID,
-                        "'%s' holds no secret: one line of 1 to %d bytes is allowed", path,
+                        "'%s' is not a secret; allowed: one line of 1 to %d bytes", path,
                         CONFIG_TEXT_MAX - 1);
     }
     memcpy(ret_text, text, len);

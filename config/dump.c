@@ -108,7 +108,7 @@ static enum status print(const json_t *root, struct buf *out, struct err *err)
 {
     autofree char *text = json_dumps(root, JSON_INDENT(4) | JSON_REAL_PRECISION(6));
     if (text == NULL) {
-        return err_fail(err, STATUS_NOMEM, "print the configuration");
+        return err_fail(err, STATUS_NOMEM, "no memory to print the configuration");
     }
     enum status st = buf_append_text(out, text, err);
     if (st != STATUS_OK) {
@@ -127,7 +127,7 @@ enum status config_dump(const struct config *c, struct buf *out, bool *ret_is_ma
         json_t *section = name[0] == '\0' ? root : member(root, name, json_object());
         json_t *value = config_value(&config_options[i], c, ret_is_masked);
         if (json_object_set_new(section, key, value) != 0) {
-            return err_fail(err, STATUS_NOMEM, "print the configuration");
+            return err_fail(err, STATUS_NOMEM, "no memory to print the configuration");
         }
     }
     return print(root, out, err);
@@ -210,7 +210,7 @@ static enum status put_schemas(json_t *root, bool is_expert, struct config *defa
         }
         json_t *schema = option_schema(&config_options[i], defaults, err);
         if (json_object_set_new(properties, key, schema) != 0) {
-            return err_fail(err, STATUS_NOMEM, "print the schema");
+            return err_fail(err, STATUS_NOMEM, "no memory to print the schema");
         }
     }
     return STATUS_OK;
@@ -226,7 +226,7 @@ enum status config_schema(struct buf *out, struct err *err)
                   "Keys with x-expert come last: their defaults suit nearly everybody.",
                   "type", "object", "additionalProperties", 0, "properties");
     if (defaults == NULL || root == NULL) {
-        return err_fail(err, STATUS_NOMEM, "print the schema");
+        return err_fail(err, STATUS_NOMEM, "no memory to print the schema");
     }
     enum status st = put_schemas(root, false, defaults, err);
     if (st == STATUS_OK) {

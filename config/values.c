@@ -172,7 +172,7 @@ enum status option_list_add(const struct option_def *o, struct config *c, const 
         if (strcmp(items + i * o->size, value) == 0) {
             char shown[CONFIG_TEXT_MAX + 8];
             (void)option_mask(value, shown, sizeof shown);
-            return err_fail(err, STATUS_INVALID, "%s: '%.80s' is there twice", o->name, shown);
+            return err_fail(err, STATUS_INVALID, "%s: '%.80s' is listed twice", o->name, shown);
         }
     }
     memcpy(items + *count * o->size, value, len + 1);

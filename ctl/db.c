@@ -175,10 +175,11 @@ enum status db_trust_clock(struct ctl *ctl, const struct ctl_args *args, struct 
     }
     human_iso(now_us, clock);
     if (ctl_value(args, "yes") == NULL) {
-        return err_fail(err, STATUS_INVALID,
-                        "PostgreSQL's clock says %s, and what is old by it is deleted; add --yes "
-                        "to confirm",
-                        clock);
+        return err_fail(
+            err, STATUS_INVALID,
+            "PostgreSQL's clock says %s, and jobs that are old by it will be deleted; add --yes "
+            "to confirm",
+            clock);
     }
     st = verb_written(admin_query(a, &SQL_ADMIN_TRUST_CLOCK, NULL, &rows, err), err);
     if (st != STATUS_OK) {

@@ -84,7 +84,7 @@ static const struct config *reload(const struct config *present)
     struct config *next = present == &configs[0] ? &configs[1] : &configs[0];
     if (config_reload(config_path, present, next, &changes, &err) != STATUS_OK) {
         log_error("reload_failed", LOG_TEXT("err", err.msg),
-                  LOG_TEXT("action", "everything stays as it is"));
+                  LOG_TEXT("action", "the previous configuration stays in effect"));
         return NULL;
     }
     log_set((enum log_level)next->log_level, (enum log_format)next->log_format);

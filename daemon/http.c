@@ -193,7 +193,7 @@ enum status http_open(const struct http_options *options, struct http **ret, str
     }
     h->daemon = start(h, fd);
     if (h->daemon == NULL) {
-        return err_fail(err, STATUS_INTERNAL, "%s: no thread for %s", key, h->address);
+        return err_fail(err, STATUS_INTERNAL, "%s: cannot start a thread for %s", key, h->address);
     }
     fd = -1; /* the daemon owns it now */
     *ret = TAKE(h);

@@ -64,7 +64,7 @@ enum status listener_open(const struct config_listen *where, int *ret_fd,
     }
     if (*ret_fd < 0 && sys == EADDRNOTAVAIL) {
         return err_fail(err, STATUS_UNAVAILABLE,
-                        "%.80s is no address of this host; 0.0.0.0 stands for all that it has",
+                        "%.80s is not an address of this host; 0.0.0.0 means all of its addresses",
                         where->host);
     }
     if (*ret_fd < 0) {

@@ -219,7 +219,7 @@ enum status hints_nodes_open(const struct hints_nodes_options *options,
     assert(user->node_count >= 1 && user->node_count <= HINTS_NODES_MAX);
     struct hints_nodes *nodes = calloc(1, sizeof *nodes);
     if (nodes == NULL) {
-        return err_fail(err, STATUS_NOMEM, "hint nodes");
+        return err_fail(err, STATUS_NOMEM, "no memory for the hint nodes");
     }
     nodes->user = *user;
     nodes->on_up = options->on_up;

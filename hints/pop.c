@@ -95,7 +95,7 @@ static void take_member(struct loop *l, const struct redis_value *member, int64_
 static void bad_reply(struct loop *l)
 {
     l->is_cut = true; /* it may have contained ids */
-    err_set(&l->refusal, STATUS_INTERNAL, 0, "a pop of hints was answered in an unknown form");
+    err_set(&l->refusal, STATUS_INTERNAL, 0, "a pop of hints got an unexpected reply");
 }
 
 static void read_wake_member(struct loop *l, const struct redis_value *member)
@@ -449,7 +449,7 @@ static enum status popper_start(struct hints_popper *p, struct err *err)
     const struct hints_options *nodes = &p->options.nodes;
     p->loops = calloc(nodes->node_count, sizeof *p->loops);
     if (p->loops == NULL) {
-        return err_fail(err, STATUS_NOMEM, "loops of the popper");
+        return err_fail(err, STATUS_NOMEM, "no memory for the popper");
     }
     p->loop_count = nodes->node_count;
     for (size_t i = 0; i < p->loop_count; i++) {

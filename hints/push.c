@@ -186,7 +186,7 @@ static enum status send_scratch(struct hints *h, int node, size_t reply_count,
     }
     struct request *r = malloc(sizeof *r + h->key_count * sizeof r->keys[0]);
     if (r == NULL) {
-        return err_fail(err, STATUS_NOMEM, "request for hints");
+        return err_fail(err, STATUS_NOMEM, "no memory for a request for hints");
     }
     *r = *request;
     r->key_count = h->key_count;

@@ -22,7 +22,7 @@ static enum status copy_sets(struct hints_sets *sets, const char *prefix,
     sets->key_bytes = calloc(count, HINT_KEY_MAX);
     sets->all_keys = calloc(1 + 2 * count, sizeof *sets->all_keys);
     if (sets->names == NULL || sets->key_bytes == NULL || sets->all_keys == NULL) {
-        return err_fail(err, STATUS_NOMEM, "%zu sets of hints", count);
+        return err_fail(err, STATUS_NOMEM, "no memory for %zu sets of hints", count);
     }
     sets->all_keys[0] = redis_bytes(sets->wake_key, sets->wake_key_len);
     sets->keys = sets->all_keys + 1;
@@ -80,7 +80,7 @@ enum status hints_sets_new(const char *prefix, const char *sleeper, const struct
     }
     struct hints_sets *sets = calloc(1, sizeof *sets);
     if (sets == NULL) {
-        return err_fail(err, STATUS_NOMEM, "sets of hints");
+        return err_fail(err, STATUS_NOMEM, "no memory for the sets of hints");
     }
     sets->references = 1;
     (void)snprintf(sets->sleeper, sizeof sets->sleeper, "%s", sleeper);

@@ -53,7 +53,7 @@ void feed_lane_rewind(struct feed_lane *lane, int64_t us)
     }
     if (us == FEED_BEGIN_US) {
         lane->high = FEED_BEGIN;
-        lane->turn = 0;
+        lane->rank = 0;
     }
     lane->has_more = true;
 }
@@ -189,7 +189,7 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ah
                                 .after = l->behind,
                                 .to = l->cursor,
                                 .rows_max = rows > READ_ROWS_MIN ? rows : READ_ROWS_MIN,
-                                .turn = l->turn};
+                                .rank = l->rank};
     }
     if (ahead && l->is_lap) {
         ret[(*count)++] = feed_lap_range(f, at, group_room(f, &f->groups[l->group]), pg_us);
@@ -199,7 +199,7 @@ static void plan_lane(struct feed *f, size_t at, const struct demand *d, bool ah
                                               .after = l->cursor,
                                               .to = {.us = FEED_NEVER_US},
                                               .rows_max = ahead_rows(f, l, d),
-                                              .turn = l->turn};
+                                              .rank = l->rank};
     }
 }
 
@@ -212,7 +212,7 @@ static size_t plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken, bo
     size_t count = 0;
     size_t n = 0;
     for (; n < f->lane_count && count + 2 <= max; n++) {
-        size_t at = (f->turn + n) % f->lane_count;
+        size_t at = (f->plan_from + n) % f->lane_count;
         struct feed_lane *l = &f->lanes[at];
         bool is_late = d.busy > 0 && !l->has_more && idle == IDLE_MAX && !woken;
         bool ahead = !is_late && lane_wants_ahead(f, l, now_us, pg_us, woken);
@@ -224,7 +224,8 @@ static size_t plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken, bo
         }
         l->reading += (int)ahead + (int)behind;
     }
-    f->turn = f->lane_count == 0 ? 0 : (f->turn + (n < f->lane_count ? n : 1)) % f->lane_count;
+    f->plan_from =
+        f->lane_count == 0 ? 0 : (f->plan_from + (n < f->lane_count ? n : 1)) % f->lane_count;
     return count;
 }
 
@@ -296,8 +297,8 @@ static void full_done(struct feed *f, const struct feed_range *range, bool is_fu
     if (is_full && f->groups[l->group].held > 2 * f->limits.look_ahead) {
         l->is_full_read = true;
         feed_lane_rewind(l, last.us);
-    } else if (is_full && range->lane < f->full_turn) {
-        f->full_turn = range->lane; /* the next page begins with it */
+    } else if (is_full && range->lane < f->full_from) {
+        f->full_from = range->lane; /* the next page begins with it */
     }
 }
 
@@ -339,7 +340,7 @@ void feed_range_failed(struct feed *f, const struct feed_range *range)
     struct feed_lane *l = &f->lanes[range->lane];
     if (range->part != FEED_FULL) {
         l->has_more = true;
-        l->turn = range->turn;
+        l->rank = range->rank;
         range_end(l);
     }
 }
@@ -384,7 +385,7 @@ void feed_group_counted(struct feed *f, size_t group, int64_t count, int64_t now
     for (size_t i = 0; i < f->lane_count; i++) {
         struct feed_lane *l = &f->lanes[i];
         if (l->is_used && l->group == group) {
-            l->high = FEED_BEGIN; /* their turns are lost, too */
+            l->high = FEED_BEGIN; /* their ranks are lost, too */
             feed_lane_rewind(l, low_us);
         }
     }
@@ -412,13 +413,13 @@ size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max)
     size_t n = 0;
     f->count_call++;
     for (; n < f->lane_count && count < max; n++) {
-        const struct feed_lane *l = &f->lanes[(f->count_turn + n) % f->lane_count];
+        const struct feed_lane *l = &f->lanes[(f->count_from + n) % f->lane_count];
         if (wants_count(f, l) && f->groups[l->group].listed != f->count_call) {
             f->groups[l->group].listed = f->count_call;
             ret_groups[count++] = l->group;
         }
     }
-    f->count_turn = f->lane_count == 0 ? 0 : (f->count_turn + n) % f->lane_count;
+    f->count_from = f->lane_count == 0 ? 0 : (f->count_from + n) % f->lane_count;
     return count;
 }
 

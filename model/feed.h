@@ -69,9 +69,9 @@ struct feed_lane {
     int64_t next_due_us;  /* row time of the first row that is not due yet */
     int64_t ahead_us;     /* BOOTTIME of the last read ahead */
     int64_t seen_us;      /* BOOTTIME when a row of it was last seen */
-    int64_t turn;         /* turn of its next row, in the order of the tenants (feed_turns.c) */
-    int64_t full_turn;    /* … and in that of the full pass in progress */
-    struct feed_pos high; /* the furthest cursor so far: rows up to here have got their turns */
+    int64_t rank;         /* rank of its next row, in the order of the tenants (feed_ranks.c) */
+    int64_t full_rank;    /* … and in that of the full pass in progress */
+    struct feed_pos high; /* the furthest cursor so far: rows up to here have got their ranks */
     struct feed_pos full; /* how far the full pass in progress has read */
     bool is_full_read;    /* … and whether it has nothing left to read here */
     bool is_full_open;    /* a read was in flight when that pass began, and still is */
@@ -95,11 +95,11 @@ struct feed_group {
     int busy;           /* lanes with more rows, which share the room of the pass being planned */
     int idle;           /* lanes that seem empty, which share it too */
     size_t lanes;       /* 0 = a free place in the table */
-    size_t tenants;    /* lanes with a share; if there are any, all lanes of the group take turns */
-    int64_t now_turn;  /* the turn being served: that of the first hint a moment ago */
-    int64_t next_turn; /* the turn that will follow it */
-    int64_t next_us;   /* row time when next_turn was that of the first hint */
-    int64_t last_turn; /* later than all turns given so far */
+    size_t tenants;    /* lanes with a share; if there are any, all lanes of the group have ranks */
+    int64_t now_rank;  /* the rank being served: that of the first hint a moment ago */
+    int64_t next_rank; /* the rank that will follow it */
+    int64_t next_us;   /* row time when next_rank was that of the first hint */
+    int64_t last_rank; /* later than all ranks given so far */
     uint64_t fed;      /* number of hints pushed that were new */
     uint64_t listed;   /* the call of feed_counts_wanted() that has listed it */
 };
@@ -122,7 +122,7 @@ struct feed_range {
     struct feed_pos to;    /* us = FEED_NEVER_US: up to now */
     int rows_max;          /* FEED_LAP: shares … */
     int each_max;          /* … and the maximum of rows of each */
-    int64_t turn;          /* turn of the lane, restored if the read fails */
+    int64_t rank;          /* rank of the lane, restored if the read fails */
 };
 
 /* A gap between known lanes of a served queue, in which an unknown one may be; the rows of known
@@ -150,8 +150,8 @@ struct feed {
     size_t lane_cap;
     size_t *order; /* indexes of the lanes, ordered by (queue, priority, share) */
     size_t order_count;
-    size_t gap_turn; /* the gap that is probed first, of queues with many lanes */
-    size_t few_turn; /* … and of queues with few */
+    size_t gap_from; /* the gap that is probed first, of queues with many lanes */
+    size_t few_from; /* … and of queues with few */
     size_t laps;     /* number of lanes that are walked in laps */
     bool is_crowded; /* a lane was found for which there was no room */
     size_t tenants;  /* number of lanes with a share */
@@ -159,10 +159,10 @@ struct feed {
     size_t group_count; /* places used so far, as above */
     size_t group_cap;
     size_t groups_used;
-    size_t turn;       /* the lane that goes first in the next pass */
-    size_t count_turn; /* the lane whose group is counted first */
+    size_t plan_from;  /* the lane that goes first in the next pass */
+    size_t count_from; /* the lane whose group is counted first */
     uint64_t count_call;
-    size_t full_turn;
+    size_t full_from;
     int page_rows; /* the present page size, adapted by feed_pass_took() */
     int64_t pg_us; /* PostgreSQL's time at the last plan */
     struct feed_memory memory;
@@ -209,13 +209,13 @@ int64_t feed_gaps_due_us(const struct feed *f, int64_t last_us, int64_t every_us
 size_t feed_gaps(struct feed *f, const struct feed_served *served, struct feed_gap *ret,
                  size_t max);
 
-/* Moves all cursors back to `us`, never forward. With FEED_BEGIN_US it also forgets which turns
+/* Moves all cursors back to `us`, never forward. With FEED_BEGIN_US it also forgets which ranks
  * were given. */
 void feed_rewind(struct feed *f, int64_t us);
 void feed_lane_rewind(struct feed_lane *lane, int64_t us);
 
 /* Plans what to read in this pass, at most `max` ranges; lanes take turns. Lanes of groups that are
- * full or not counted get no range ahead, except that a tenant whose turn has come gets one row in
+ * full or not counted get no range ahead, except that a tenant that is next gets one row in
  * a full group. Lanes that no worker serves get no range at all. `woken`: every lane is read. The
  * lanes of the ranges are being read until feed_range_done() or feed_range_failed(). If
  * PostgreSQL's clock was set back, cursors that are ahead of it are moved back behind it. */
@@ -254,7 +254,7 @@ void feed_forget_counts(struct feed *f);
  * take turns. */
 size_t feed_counts_wanted(struct feed *f, size_t *ret_groups, size_t max);
 
-/* ---- tenants take turns (docs/decisions/0016) ---- */
+/* ---- ranks of tenants (docs/decisions/0016) ---- */
 
 bool feed_group_has_tenants(const struct feed_group *g);
 /* called when a lane joins; for feed_lanes.c */
@@ -263,13 +263,13 @@ void feed_group_left(struct feed *f, size_t group, int share);
 /* Call it when a group with tenants was counted: `first_ms` is the lowest time in a score among its
  * hints, −1 = it has none. */
 void feed_group_served(struct feed *f, size_t group, int64_t first_ms);
-/* True if the lane's turn has come. Then it may push one row even if there is no room. */
+/* True if the lane is next by its rank. Then it may push one row even if there is no room. */
 bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l);
-/* Returns the time for the score of a row that is to be pushed: the row's own time, or its turn if
- * the lanes of its group take turns. */
+/* Returns the time for the score of a row that is to be pushed: the row's own time, or its rank if
+ * the lanes of its group have ranks. */
 int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct feed_pos row);
 /* Returns the whole score, with the row's present priority. An aged row is ordered by its own time
- * or, if there are tenants at that priority, no later than the turn being served there. */
+ * or, if there are tenants at that priority, no later than the rank being served there. */
 int64_t feed_row_score(struct feed *f, const struct feed_range *range, struct feed_pos row);
 
 /* ---- laps (docs/decisions/0023) ---- */

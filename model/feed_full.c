@@ -21,11 +21,11 @@ void feed_full_begin(struct feed *f)
             f->lanes[i].full = FEED_BEGIN;
         }
         f->lanes[i].is_full_read = false;
-        f->lanes[i].full_turn = 0; /* a full pass relies on nothing that is remembered */
+        f->lanes[i].full_rank = 0; /* a full pass relies on nothing that is remembered */
         f->lanes[i].is_full_open = f->lanes[i].reading > 0;
         f->lanes[i].lap.wants_deep = true;
     }
-    f->full_turn = 0;
+    f->full_from = 0;
 }
 
 /* Returns up to where to read: the present cursor, since the part that it has passed meanwhile may
@@ -47,13 +47,13 @@ static bool wants_full_pass(const struct feed_lane *l)
 size_t feed_full_plan(struct feed *f, int rows, struct feed_range *ret_ranges, size_t max)
 {
     size_t count = 0;
-    for (; f->full_turn < f->lane_count && count < max; f->full_turn++) {
-        const struct feed_lane *l = &f->lanes[f->full_turn];
+    for (; f->full_from < f->lane_count && count < max; f->full_from++) {
+        const struct feed_lane *l = &f->lanes[f->full_from];
         if (wants_full_pass(l)) {
             ret_ranges[count++] = (struct feed_range){
-                .lane = f->full_turn, .part = FEED_FULL, .after = l->full, .to = full_pass_to(l)};
+                .lane = f->full_from, .part = FEED_FULL, .after = l->full, .to = full_pass_to(l)};
             if ((size_t)rows / count <= ROWS_MIN) {
-                f->full_turn++;
+                f->full_from++;
                 break;
             }
         }

@@ -88,19 +88,19 @@ static void gaps_of(const struct feed *f, const struct feed_served *served, bool
     }
 }
 
-static size_t next_turn(const struct gap_list *g)
+static size_t next_gap(const struct gap_list *g)
 {
     return g->from + g->count < g->seen ? g->from + g->count : 0;
 }
 
 size_t feed_gaps(struct feed *f, const struct feed_served *served, struct feed_gap *ret, size_t max)
 {
-    struct gap_list few = {.list = ret, .max = max - max / 2, .from = f->few_turn};
+    struct gap_list few = {.list = ret, .max = max - max / 2, .from = f->few_from};
     gaps_of(f, served, true, &few);
-    struct gap_list many = {.list = ret + few.count, .max = max - few.count, .from = f->gap_turn};
+    struct gap_list many = {.list = ret + few.count, .max = max - few.count, .from = f->gap_from};
     gaps_of(f, served, false, &many);
-    f->few_turn = next_turn(&few);
-    f->gap_turn = next_turn(&many);
+    f->few_from = next_gap(&few);
+    f->gap_from = next_gap(&many);
     return few.count + many.count;
 }
 

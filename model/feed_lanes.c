@@ -226,7 +226,7 @@ static void lanes_compact(struct feed *f)
     }
     free(moved);
     f->lane_count = kept;
-    f->turn = f->count_turn = f->full_turn = 0;
+    f->plan_from = f->count_from = f->full_from = 0;
 }
 
 void feed_lanes_drop(struct feed *f, feed_lane_test *is_gone, const void *ctx)

@@ -184,7 +184,7 @@ struct feed_range feed_lap_range(struct feed *f, size_t lane, int64_t room, int6
 void feed_lap_share(struct feed *f, const struct feed_range *range, bool has_rows)
 {
     struct feed_lane *l = &f->lanes[range->lane];
-    l->turn = 0; /* its rows get turns from the one being served on, as in a full pass */
+    l->rank = 0; /* its rows get ranks from the one being served on, as in a full pass */
     l->lap.busy += has_rows;
 }
 

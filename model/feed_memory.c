@@ -61,7 +61,7 @@ static bool half_grow(struct feed_memory_half *h)
     return true;
 }
 
-static void generation_turn(struct feed_memory *m)
+static void begin_generation(struct feed_memory *m)
 {
     struct feed_memory_half old = m->old;
     m->old = m->young;
@@ -83,7 +83,7 @@ void feed_memory_add(struct feed_memory *m, int64_t id, int64_t ready_us)
         return;
     }
     if (4 * (m->young.count + 1) > 3 * m->young.cap && !half_grow(&m->young)) {
-        generation_turn(m);
+        begin_generation(m);
         if (m->young.cap == 0 && !half_grow(&m->young)) {
             return;
         }
@@ -98,10 +98,10 @@ bool feed_memory_has(const struct feed_memory *m, int64_t id, int64_t ready_us)
     return half_has(&m->young, key) || half_has(&m->old, key);
 }
 
-void feed_memory_turn(struct feed_memory *m, int64_t now_us, int64_t age_us)
+void feed_memory_age(struct feed_memory *m, int64_t now_us, int64_t age_us)
 {
-    if (now_us - m->turned_us >= age_us) {
-        generation_turn(m);
-        m->turned_us = now_us;
+    if (now_us - m->began_us >= age_us) {
+        begin_generation(m);
+        m->began_us = now_us;
     }
 }

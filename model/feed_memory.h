@@ -21,7 +21,7 @@ struct feed_memory_half {
 struct feed_memory {
     struct feed_memory_half young;
     struct feed_memory_half old;
-    int64_t turned_us;
+    int64_t began_us;
 };
 
 void feed_memory_release(struct feed_memory *m); /* all zeros is a valid empty memory */
@@ -29,6 +29,6 @@ void feed_memory_add(struct feed_memory *m, int64_t id, int64_t ready_us);
 bool feed_memory_has(const struct feed_memory *m, int64_t id, int64_t ready_us);
 
 /* Forgets entries that are older than `age_us`, after twice that time at the latest. */
-void feed_memory_turn(struct feed_memory *m, int64_t now_us, int64_t age_us);
+void feed_memory_age(struct feed_memory *m, int64_t now_us, int64_t age_us);
 
 #endif

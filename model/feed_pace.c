@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-#define GATHER_US (2 * US_PER_MS)
+#define STREAM_DELAY_US (2 * US_PER_MS)
 #define FED_US (10 * US_PER_MS)
 #define FULL_US_MIN (5 * US_PER_MS)
 #define FULL_US_MAX (250 * US_PER_MS)
@@ -58,6 +58,6 @@ void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t
 
 int64_t feed_pace_woken_us(const struct feed_pace *p, int64_t now_us)
 {
-    int64_t at = p->passed_us + GATHER_US;
+    int64_t at = p->passed_us + STREAM_DELAY_US;
     return at > now_us ? at : now_us;
 }

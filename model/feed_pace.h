@@ -31,7 +31,8 @@ struct feed_pass {
 /* Takes the result of a pass. Zero value: a pass is due at once. every_us: one tick, 1 s scaled. */
 void feed_pace_passed(struct feed_pace *p, const struct feed_pass *pass, int64_t every_us);
 
-/* Returns when a pass may begin after a NOTIFY. In a stream of them, rows gather for 2 ms. */
+/* Returns when a pass may begin after a NOTIFY. In a stream of them, passes are at least 2 ms
+ * apart. */
 int64_t feed_pace_woken_us(const struct feed_pace *p, int64_t now_us);
 
 #endif

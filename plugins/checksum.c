@@ -36,13 +36,13 @@ static const char *parse(struct request *r, const struct claimd_context *job)
     r->args = json_loadb(job->args, job->args_len, JSON_REJECT_DUPLICATES, NULL);
     if (json_unpack(r->args, "{s:s, s?s, s?s !}", "path", &r->path, "md5", &md5, "sha256",
                     &sha256) != 0) {
-        return "wanted {\"path\", and \"md5\" or \"sha256\"}, all texts";
+        return "args must be {\"path\", and \"md5\" or \"sha256\"}, all texts";
     }
     if (r->path[0] != '/') {
         return "path must start with '/'";
     }
     if ((md5 == NULL) == (sha256 == NULL)) {
-        return "wanted one of \"md5\" and \"sha256\"";
+        return "args must have one of \"md5\" and \"sha256\"";
     }
     r->wanted = md5 != NULL ? md5 : sha256;
     r->digest = md5 != NULL ? EVP_md5() : EVP_sha256();

@@ -83,7 +83,7 @@ static enum claimd_outcome cmdb_merge(const struct claimd_context *job)
     enum claimd_outcome outcome = CLAIMD_DONE;
     if (json_unpack(args, "{s:s, s:o !}", "machine", &machine, "facts", &news) != 0 ||
         !json_is_object(news)) {
-        outcome = claimd_fail(job, "wanted {\"machine\": text, \"facts\": object}");
+        outcome = claimd_fail(job, "args must be {\"machine\": text, \"facts\": object}");
     } else if (!connect_db() || !command(BEGIN_SQL, 0, NULL) || !merge(machine, news) ||
                !claimd_complete_in_tx(job, db, NULL) || !command("COMMIT", 0, NULL)) {
         outcome = undo(job); /* if the COMMIT has taken effect all the same, the job is completed */

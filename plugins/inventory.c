@@ -92,7 +92,7 @@ static enum claimd_outcome inventory_deduct(const struct claimd_context *job)
     if (json_unpack(args, "{s:s, s:I !}", "sku", &sku, "quantity", &quantity) != 0 ||
         quantity < 1 || quantity > 1000000) {
         json_decref(args);
-        return claimd_fail(job, "wanted {\"sku\": text, \"quantity\": 1 to 1000000}");
+        return claimd_fail(job, "args must be {\"sku\": text, \"quantity\": 1 to 1000000}");
     }
     enum claimd_outcome outcome = take(job, sku, (long)quantity);
     json_decref(args);

@@ -41,7 +41,7 @@ static enum claimd_outcome sleep_ms(const struct claimd_context *job)
         return claimd_fail(job, "args: %s", why.text);
     }
     if (ms < 0 || ms > SLEEP_MS_MAX) {
-        return claimd_fail(job, "args: ms %lld, wanted 0…%lld", (long long)ms, SLEEP_MS_MAX);
+        return claimd_fail(job, "args: ms %lld, expected 0…%lld", (long long)ms, SLEEP_MS_MAX);
     }
     int64_t end_us = boot_us() + ms * 1000;
     for (int64_t now_us = boot_us(); now_us < end_us; now_us = boot_us()) {

@@ -127,7 +127,7 @@ static enum status frame_open(struct buf *out, enum frame_type type, size_t body
                               struct writer *ret_writer, struct err *err)
 {
     if (body > FRAME_MAX - FRAME_HEAD) {
-        return err_fail(err, STATUS_LIMIT, "frame: a body of %zu bytes passes the bound of %zu",
+        return err_fail(err, STATUS_LIMIT, "frame: a body of %zu bytes exceeds the limit of %zu",
                         body, FRAME_MAX - FRAME_HEAD);
     }
     enum status st = buf_reserve(out, FRAME_HEAD + body, err);
@@ -274,7 +274,7 @@ enum status frame_take(const struct buf *in, enum frame_type *ret_type, const ch
                        size_t *ret_len, size_t *ret_size, struct err *err)
 {
     if (in->len < FRAME_HEAD) {
-        return err_fail(err, STATUS_NOT_FOUND, "frame: its head is not complete");
+        return err_fail(err, STATUS_NOT_FOUND, "frame: its header is incomplete");
     }
     struct reader r = reader_of(buf_at(in), in->len);
     size_t length = (size_t)get_uint(&r, LENGTH_BYTES);
@@ -288,11 +288,11 @@ enum status frame_take(const struct buf *in, enum frame_type *ret_type, const ch
         return err_fail(err, STATUS_INVALID, "frame: unknown type %d", (int)type);
     }
     if (version != RUNNER_PROTOCOL_VERSION) {
-        return err_fail(err, STATUS_INVALID, "frame: version %d, wanted %d", (int)version,
+        return err_fail(err, STATUS_INVALID, "frame: version %d, expected %d", (int)version,
                         RUNNER_PROTOCOL_VERSION);
     }
     if (in->len < LENGTH_BYTES + length) {
-        return err_fail(err, STATUS_NOT_FOUND, "frame: its body is not complete");
+        return err_fail(err, STATUS_NOT_FOUND, "frame: its body is incomplete");
     }
     *ret_type = (enum frame_type)type;
     *ret_body = (const char *)r.at;
@@ -322,7 +322,8 @@ enum status job_frame_get(const char *body, size_t len, struct job_frame *ret, s
     f.checkpoint = get_bytes(&r, JOB_CHECKPOINT_MAX, &f.checkpoint_len);
     f.predecessors = get_bytes(&r, JOB_PREDECESSORS_MAX, &f.predecessors_len);
     if (!read_whole(&r)) {
-        return err_fail(err, STATUS_INVALID, "job frame: a body of %zu bytes does not add up", len);
+        return err_fail(err, STATUS_INVALID,
+                        "job frame: a body of %zu bytes does not match its fields", len);
     }
     if (f.id < 1 || f.fence < 1 || f.nonce < 1 || f.attempt < 1 || f.max_attempts < 1 ||
         f.timeout_us < 0 || f.kind_len == 0) {
@@ -354,8 +355,8 @@ enum status result_frame_get(const char *body, size_t len, struct result_frame *
     f.error = get_bytes(&r, JOB_ERROR_MAX, &f.error_len);
     f.log_tail = get_bytes(&r, JOB_LOG_TAIL_MAX, &f.log_tail_len);
     if (!read_whole(&r)) {
-        return err_fail(err, STATUS_INVALID, "result frame: a body of %zu bytes does not add up",
-                        len);
+        return err_fail(err, STATUS_INVALID,
+                        "result frame: a body of %zu bytes does not match its fields", len);
     }
     if (f.id < 1 || f.fence < 1 || f.nonce < 1 || !is_outcome(f.outcome) || leaving > 1 ||
         f.ran_us < 0 || (f.retry_after_us > JOB_DELAY_US_MAX && !SEEDED_BUG(17))) {

@@ -204,7 +204,8 @@ enum status redis_endpoint_sorted_list(const char *texts, size_t size, size_t co
 {
     char addresses[LIST_MAX][REDIS_ENDPOINT_TEXT_SIZE];
     if (count == 0 || count > LIST_MAX) {
-        return err_fail(err, STATUS_INVALID, "%zu nodes: 1 to %d are needed", count, LIST_MAX);
+        return err_fail(err, STATUS_INVALID, "%zu nodes are given; allowed: 1 to %d", count,
+                        LIST_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         struct redis_endpoint endpoint;

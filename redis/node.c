@@ -377,7 +377,7 @@ static void on_resolved(void *ctx, const struct err *why)
     struct redis_node *n = ctx;
     if (n->link != NULL && !has_address(resolver_answer(n->resolver), &n->address)) {
         struct err moved = {0};
-        err_set(&moved, STATUS_UNAVAILABLE, 0, "its name has another address now");
+        err_set(&moved, STATUS_UNAVAILABLE, 0, "its name now has another address");
         go_down(n, &moved, false);
     } else if (n->state != NODE_CONNECTING || n->link != NULL) {
         return; /* too late: the next try looks the name up itself */

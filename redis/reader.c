@@ -234,7 +234,7 @@ void reader_free(struct reader *r)
 enum status reader_feed(struct reader *r, const char *bytes, size_t len, struct err *err)
 {
     if (r->parser->len - r->parser->pos > REDIS_REPLY_BYTES_MAX - len) {
-        return err_fail(err, STATUS_LIMIT, "redis: a reply passes %zu bytes",
+        return err_fail(err, STATUS_LIMIT, "redis: a reply exceeds %zu bytes",
                         REDIS_REPLY_BYTES_MAX);
     }
     if (redisReaderFeed(r->parser, bytes, len) != REDIS_OK) {

@@ -105,7 +105,7 @@ enum status redis_node_call(struct redis_node *node, const struct redis_script_c
     }
     const char *sha = sha_of(node, call->script);
     if (sha == NULL) {
-        return err_fail(err, STATUS_INVALID, "redis: script '%s' is not one of the node's",
+        return err_fail(err, STATUS_INVALID, "redis: script '%s' is not registered with the node",
                         call->script->name);
     }
     struct buf *out = link_out(node->link);

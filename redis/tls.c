@@ -159,7 +159,7 @@ enum status tls_open(const struct redis_tls *shared, const char *host, struct tl
     SSL_set_connect_state(t->ssl);
     if (!expect_name(t->ssl, name)) {
         tls_close(t);
-        return err_fail(err, STATUS_INVALID, "TLS: '%s' can't be a server's name: %s", name,
+        return err_fail(err, STATUS_INVALID, "TLS: '%s' is not a valid server name: %s", name,
                         reason());
     }
     *ret_tls = t;
@@ -179,7 +179,7 @@ enum status tls_feed(struct tls *t, const char *bytes, size_t len, struct err *e
     if (!t->was_fed && len > 0) {
         t->was_fed = true;
         if (bytes[0] != RECORD_ALERT && bytes[0] != RECORD_HANDSHAKE) {
-            return err_fail(err, STATUS_UNAVAILABLE, "TLS: what answers there does not speak it");
+            return err_fail(err, STATUS_UNAVAILABLE, "TLS: the server does not speak TLS");
         }
     }
     assert(len <= INT_MAX);
@@ -202,7 +202,7 @@ static enum status judge(struct tls *t, int result, struct err *err)
     long verdict = SSL_get_verify_result(t->ssl);
     if (verdict != X509_V_OK) {
         ERR_clear_error();
-        return err_fail(err, STATUS_UNAVAILABLE, "TLS: the server's certificate: %s",
+        return err_fail(err, STATUS_UNAVAILABLE, "TLS: the server's certificate is not valid: %s",
                         X509_verify_cert_error_string(verdict));
     }
     return err_fail(err, STATUS_UNAVAILABLE, "TLS: %s", reason());
@@ -237,7 +237,7 @@ enum status tls_write(struct tls *t, const char *bytes, size_t len, struct err *
     if (st != STATUS_OK) {
         return st;
     }
-    return err_fail(err, STATUS_UNAVAILABLE, "TLS: it can't be written to");
+    return err_fail(err, STATUS_UNAVAILABLE, "TLS: cannot write to the server");
 }
 
 enum status tls_take(struct tls *t, struct buf *wire, struct err *err)

@@ -44,7 +44,7 @@ static enum status put_value(struct buf *out, const json_t *args, const char *na
     bool is_plain = json_is_string(value) || json_is_number(value) || json_is_boolean(value);
     if (value == NULL || (!is_json && !is_plain)) {
         return err_fail(err, STATUS_INVALID,
-                        "args have no %s for {%.*s} of the command, wanted a text, a number or a "
+                        "args have no %s for {%.*s} of the command, expected a text, a number or a "
                         "boolean",
                         value == NULL ? "value" : "plain value", (int)len, name);
     }

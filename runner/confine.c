@@ -26,8 +26,8 @@ static enum status tie_to_parent(pid_t parent, struct err *err)
         return err_fail_sys(err, STATUS_INTERNAL, errno, "PR_SET_PDEATHSIG");
     }
     if (getppid() != parent) { /* it died before the signal was requested */
-        return err_fail(err, STATUS_UNAVAILABLE, "parent is process %d, wanted %d", (int)getppid(),
-                        (int)parent);
+        return err_fail(err, STATUS_UNAVAILABLE, "parent is process %d, expected %d",
+                        (int)getppid(), (int)parent);
     }
     return STATUS_OK;
 }

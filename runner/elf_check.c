@@ -17,10 +17,10 @@ static enum status read_at(int fd, void *ret_bytes, size_t len, int64_t offset, 
 {
     ssize_t n = pread(fd, ret_bytes, len, (off_t)offset);
     if (n < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "read");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot read");
     }
     if ((size_t)n != len) {
-        return err_fail(err, STATUS_INVALID, "truncated: %zu bytes wanted at %lld, got %zd", len,
+        return err_fail(err, STATUS_INVALID, "truncated: expected %zu bytes at %lld, got %zd", len,
                         (long long)offset, n);
     }
     return STATUS_OK;
@@ -34,16 +34,16 @@ static enum status check_head(const ElfW(Ehdr) * head, struct err *err)
     }
     if (head->e_ident[EI_CLASS] != own->e_ident[EI_CLASS] ||
         head->e_ident[EI_DATA] != own->e_ident[EI_DATA]) {
-        return err_fail(err, STATUS_INVALID, "ELF class %d and byte order %d, wanted %d and %d",
+        return err_fail(err, STATUS_INVALID, "ELF class %d and byte order %d, expected %d and %d",
                         head->e_ident[EI_CLASS], head->e_ident[EI_DATA], own->e_ident[EI_CLASS],
                         own->e_ident[EI_DATA]);
     }
     if (head->e_machine != own->e_machine) {
-        return err_fail(err, STATUS_INVALID, "built for ELF machine %d, wanted %d", head->e_machine,
-                        own->e_machine);
+        return err_fail(err, STATUS_INVALID, "built for ELF machine %d, expected %d",
+                        head->e_machine, own->e_machine);
     }
     if (head->e_type != ET_DYN) {
-        return err_fail(err, STATUS_INVALID, "ELF type %d, wanted %d (a shared object)",
+        return err_fail(err, STATUS_INVALID, "ELF type %d, expected %d (a shared object)",
                         head->e_type, ET_DYN);
     }
     return STATUS_OK;
@@ -53,7 +53,8 @@ static enum status check_inside(const char *what, uint64_t offset, uint64_t len,
                                 struct err *err)
 {
     if (offset > (uint64_t)size || len > (uint64_t)size - offset) {
-        return err_fail(err, STATUS_INVALID, "truncated: its %s pass the file's end at %lld", what,
+        return err_fail(err, STATUS_INVALID,
+                        "truncated: its %s extend beyond the end of the file at %lld", what,
                         (long long)size);
     }
     return STATUS_OK;

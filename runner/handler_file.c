@@ -94,7 +94,7 @@ static enum status read_kind(const struct handler_file *h, const char *name, con
     *ret = (struct claimd_kind){.name = name};
     (void)snprintf(place, sizeof place, "kinds.%s", name);
     if (!json_is_object(object)) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted an object, {} for the defaults", place);
+        return err_fail(err, STATUS_INVALID, "%s: must be an object, {} for the defaults", place);
     }
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
@@ -116,7 +116,7 @@ static enum status read_kinds(struct handler_file *h, struct err *err)
     json_t *object = NULL;
     size_t n = 0;
     if (count == 0 || count > CLAIMD_KINDS_MAX) {
-        return err_fail(err, STATUS_INVALID, "kinds: wanted an object of 1…%d kinds",
+        return err_fail(err, STATUS_INVALID, "kinds: must be an object of 1…%d kinds",
                         CLAIMD_KINDS_MAX);
     }
     json_object_foreach((json_t *)(uintptr_t)kinds, name, object)
@@ -138,7 +138,7 @@ static enum status read_command(struct handler_file *h, struct err *err)
     size_t count = json_array_size(command);
     if (count == 0 || count > HANDLER_ARGS_MAX) {
         return err_fail(err, STATUS_INVALID,
-                        "command: wanted a list of the program and its arguments, 1…%d texts",
+                        "command: must be a list of the program and its arguments, 1…%d texts",
                         HANDLER_ARGS_MAX);
     }
     for (size_t i = 0; i < count; i++) {
@@ -159,7 +159,7 @@ static enum status read_exit_code(struct handler_file *h, const char *key, const
     int named = outcome == NULL ? 0 : outcome_named(outcome, strlen(outcome));
     if (named == 0 || parse_i64(key, strlen(key), 0, 255, &code, NULL) != STATUS_OK) {
         return err_fail(err, STATUS_INVALID,
-                        "exit_codes.%.64s: wanted 0…255 and done, retry, fail, snooze or cancel",
+                        "exit_codes.%.64s: must be 0…255 and done, retry, fail, snooze or cancel",
                         key);
     }
     h->exit_codes[code] = (enum claimd_outcome)named;
@@ -175,7 +175,7 @@ static enum status read_exit_codes(struct handler_file *h, struct err *err)
         h->exit_codes[i] = i == 0 ? CLAIMD_DONE : CLAIMD_RETRY;
     }
     if (codes != NULL && !json_is_object(codes)) {
-        return err_fail(err, STATUS_INVALID, "exit_codes: wanted an object");
+        return err_fail(err, STATUS_INVALID, "exit_codes: must be an object");
     }
     json_object_foreach((json_t *)(uintptr_t)codes, key, value)
     {
@@ -205,7 +205,7 @@ static enum status read_once(struct handler_file *h, struct err *err)
     }
     h->result_is_last_line = strcmp(from, "last_line") == 0;
     if (!h->result_is_last_line && strcmp(from, "descriptor_4") != 0) {
-        return err_fail(err, STATUS_INVALID, "result: wanted \"descriptor_4\" or \"last_line\"");
+        return err_fail(err, STATUS_INVALID, "result: must be \"descriptor_4\" or \"last_line\"");
     }
     return STATUS_OK;
 }
@@ -223,7 +223,7 @@ static enum status read_mode(struct handler_file *h, struct err *err)
         return read_once(h, err);
     }
     if (strcmp(name, "serve") != 0) {
-        return err_fail(err, STATUS_INVALID, "mode: wanted \"serve\" or \"once\"");
+        return err_fail(err, STATUS_INVALID, "mode: must be \"serve\" or \"once\"");
     }
     enum status st = STATUS_OK;
     for (size_t i = 0; st == STATUS_OK && i < ARRAY_COUNT(only_once); i++) {
@@ -248,7 +248,7 @@ static enum status read_env(struct handler_file *h, struct err *err)
     const char *name = NULL;
     json_t *value = NULL;
     if (env != NULL && (!json_is_object(env) || json_object_size(env) > HANDLER_ENV_MAX)) {
-        return err_fail(err, STATUS_INVALID, "env: wanted an object of at most %d texts",
+        return err_fail(err, STATUS_INVALID, "env: must be an object of at most %d texts",
                         HANDLER_ENV_MAX);
     }
     enum status st = STATUS_OK;
@@ -259,7 +259,7 @@ static enum status read_env(struct handler_file *h, struct err *err)
             h->env[h->env_count++][1] = json_string_value(value);
         } else if (st == STATUS_OK) {
             st = err_fail(err, STATUS_INVALID,
-                          "env.%.64s: wanted a variable's name, not CLAIMD_…, and a text", name);
+                          "env.%.64s: must be a variable's name, not CLAIMD_…, and a text", name);
             st = note(h, st, err);
         }
     }
@@ -311,7 +311,7 @@ static enum status check_executable(const char *path, struct err *err)
         return err_fail_sys(err, STATUS_INVALID, errno, "%s", path);
     }
     if (!S_ISREG(s.st_mode) || access(path, X_OK) != 0) {
-        return err_fail(err, STATUS_INVALID, "%s is no file that may be executed", path);
+        return err_fail(err, STATUS_INVALID, "%s is not an executable file", path);
     }
     return STATUS_OK;
 }
@@ -353,7 +353,7 @@ static enum status check_writable(const char *path, struct err *err)
 {
     struct stat s;
     if (path[0] == '/' && stat(path, &s) == 0 && S_ISREG(s.st_mode) && (s.st_mode & S_IWOTH) != 0) {
-        return err_fail(err, STATUS_INVALID, "command: anybody may write to %s: chmod o-w", path);
+        return err_fail(err, STATUS_INVALID, "command: anyone may write to %s: chmod o-w", path);
     }
     return STATUS_OK;
 }
@@ -367,7 +367,7 @@ static enum status check_braces(const struct handler_file *h, struct err *err)
         size_t size = command_piece(at, &piece, &name);
         if (piece == COMMAND_ARG || piece == COMMAND_JSON) {
             return err_fail(err, STATUS_INVALID,
-                            "command: %.*s is in the program's path: args are filled in behind it",
+                            "command: %.*s is in the program's path; allowed only in its arguments",
                             (int)size, at);
         }
         at += size;
@@ -431,7 +431,7 @@ static enum status load(int fd, char ret_text[FILE_BYTES_MAX], size_t *ret_len, 
         len += (size_t)n;
     }
     if (n < 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "read");
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot read");
     }
     if (len == FILE_BYTES_MAX) {
         return err_fail(err, STATUS_INVALID, "longer than %zu bytes", FILE_BYTES_MAX - 1);
@@ -448,7 +448,7 @@ static enum status parse(struct handler_file *h, const char *text, size_t len, s
         return err_fail(err, STATUS_INVALID, "line %d: %s", why.line, why.text);
     }
     if (!json_is_object(h->root)) {
-        return err_fail(err, STATUS_INVALID, "wanted a JSON object");
+        return err_fail(err, STATUS_INVALID, "must be a JSON object");
     }
     return STATUS_OK;
 }

@@ -37,7 +37,7 @@ enum status handler_get_integer(const json_t *value, const char *place, int64_t 
 {
     int64_t number = json_integer_value(value);
     if (!json_is_integer(value) || number < min || number > max) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted a whole number, %" PRId64 "…%" PRId64,
+        return err_fail(err, STATUS_INVALID, "%s: must be a whole number, %" PRId64 "…%" PRId64,
                         place, min, max);
     }
     *ret = number;
@@ -56,7 +56,7 @@ enum status handler_get_ms(const json_t *value, const char *place, int64_t max_m
     }
     if (st != STATUS_OK || us < US_PER_MS || us / US_PER_MS > max_ms) {
         return err_fail(err, STATUS_INVALID,
-                        "%s: wanted a time up to %" PRId64 " s, as \"90s\", \"10m\", or seconds",
+                        "%s: must be a time up to %" PRId64 " s, as \"90s\", \"10m\", or seconds",
                         place, max_ms / 1000);
     }
     *ret_ms = us / US_PER_MS;
@@ -79,7 +79,7 @@ enum status handler_get_octets(const json_t *value, const char *place, int64_t *
         }
     }
     if (bytes < MEMORY_MIN || bytes > MEMORY_MAX) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted bytes, or as \"512M\", at least 16M",
+        return err_fail(err, STATUS_INVALID, "%s: must be bytes, or as \"512M\", at least 16M",
                         place);
     }
     *ret = bytes;
@@ -89,7 +89,7 @@ enum status handler_get_octets(const json_t *value, const char *place, int64_t *
 enum status handler_get_flag(const json_t *value, const char *place, int32_t *ret, struct err *err)
 {
     if (!json_is_boolean(value)) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted true or false", place);
+        return err_fail(err, STATUS_INVALID, "%s: must be true or false", place);
     }
     *ret = json_is_true(value) ? 1 : 0;
     return STATUS_OK;
@@ -99,7 +99,7 @@ enum status handler_get_text(const json_t *value, const char *place, const char 
                              struct err *err)
 {
     if (!json_is_string(value)) {
-        return err_fail(err, STATUS_INVALID, "%s: wanted a text", place);
+        return err_fail(err, STATUS_INVALID, "%s: must be a text", place);
     }
     *ret = json_string_value(value);
     return STATUS_OK;

@@ -148,7 +148,7 @@ enum status list_plugins(const struct plugin_set_options *options, struct err *e
     void *page =
         mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) {
-        return err_fail_sys(err, STATUS_NOMEM, errno, "map a page");
+        return err_fail_sys(err, STATUS_NOMEM, errno, "cannot map a page");
     }
     with.page = page;
     return try_again_without(&with, &culprits, err);

@@ -123,15 +123,15 @@ static enum status map_page(struct runner_page **ret_page, struct err *err)
 {
     struct stat s;
     if (fstat(RUNNER_FD_FRAMES, &s) != 0 || !S_ISSOCK(s.st_mode)) {
-        return err_fail(err, STATUS_INVALID, "descriptor %d is no socket", RUNNER_FD_FRAMES);
+        return err_fail(err, STATUS_INVALID, "descriptor %d is not a socket", RUNNER_FD_FRAMES);
     }
     if (fstat(RUNNER_FD_PAGE, &s) != 0 || s.st_size < RUNNER_PAGE_SIZE) {
-        return err_fail(err, STATUS_INVALID, "descriptor %d is no page", RUNNER_FD_PAGE);
+        return err_fail(err, STATUS_INVALID, "descriptor %d is not a shared page", RUNNER_FD_PAGE);
     }
     void *page =
         mmap(NULL, RUNNER_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, RUNNER_FD_PAGE, 0);
     if (page == MAP_FAILED) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "map the page");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot map the page");
     }
     for (int fd = RUNNER_FD_FRAMES; fd <= RUNNER_FD_LAST; fd++) {
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);

@@ -81,7 +81,8 @@ enum status output_start(struct runner_page *page, struct err *err)
     rc = rc != 0 ? rc : pthread_create(&thread, NULL, run, &has_started);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, rc, "start the reader of what handlers print");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, rc,
+                            "cannot start the reader of what handlers print");
     }
     (void)pthread_detach(thread);
     while (sem_wait(&has_started) != 0 && errno == EINTR) {

@@ -41,7 +41,7 @@ static enum status find_symbol(void *library, const char **ret_symbol, size_t *r
     ElfW(Sym) sym;
     memcpy(&sym, entry, sizeof sym);
     if ((sym.st_info & 0xf) != STT_OBJECT) {
-        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " is no data");
+        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " is not data");
     }
     *ret_symbol = (const char *)symbol;
     *ret_size = sym.st_size;
@@ -51,15 +51,15 @@ static enum status find_symbol(void *library, const char **ret_symbol, size_t *r
 static enum status check_sizes(const struct claimd_plugin *p, size_t symbol_size, struct err *err)
 {
     if (p->abi != CLAIMD_ABI) {
-        return err_fail(err, STATUS_INVALID, "ABI %u, wanted %d", p->abi, CLAIMD_ABI);
+        return err_fail(err, STATUS_INVALID, "ABI %u, expected %d", p->abi, CLAIMD_ABI);
     }
     if (p->size < PLUGIN_SIZE_MIN || p->size > symbol_size) {
-        return err_fail(err, STATUS_INVALID, "size %u, wanted %zu up to its symbol's %zu", p->size,
-                        PLUGIN_SIZE_MIN, symbol_size);
+        return err_fail(err, STATUS_INVALID, "size %u, expected %zu up to its symbol's %zu",
+                        p->size, PLUGIN_SIZE_MIN, symbol_size);
     }
     if (p->kind_size < KIND_SIZE_MIN || p->kind_size > SIZE_SANE_MAX ||
         p->size < offsetof(struct claimd_plugin, kinds) + (size_t)p->kind_size * CLAIMD_KINDS_MAX) {
-        return err_fail(err, STATUS_INVALID, "kind_size %u, wanted at least %zu, %d of them",
+        return err_fail(err, STATUS_INVALID, "kind_size %u, expected at least %zu, %d of them",
                         p->kind_size, KIND_SIZE_MIN, CLAIMD_KINDS_MAX);
     }
     return STATUS_OK;
@@ -129,7 +129,7 @@ enum status plugin_file_load(int fd, struct claimd_plugin *ret_plugin, struct er
         return st;
     }
     if (size < offsetof(struct claimd_plugin, reserved)) {
-        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " of %zu bytes, wanted %zu",
+        return err_fail(err, STATUS_INVALID, "symbol " PLUGIN_SYMBOL " of %zu bytes, expected %zu",
                         size, PLUGIN_SIZE_MIN);
     }
     struct claimd_plugin plugin = {0};

@@ -51,11 +51,11 @@ static enum status try_out(int fd, const struct claimd_host *host, int out, stru
         return st;
     }
     if (!say_names(&plugin, out)) {
-        return err_fail(err, STATUS_INTERNAL, "its names can't be told");
+        return err_fail(err, STATUS_INTERNAL, "cannot send its names");
     }
     int rc = plugin.init == NULL ? 0 : plugin.init(host);
     if (rc != 0) {
-        return err_fail(err, STATUS_INVALID, "init returned %d, wanted 0", rc);
+        return err_fail(err, STATUS_INVALID, "init returned %d, expected 0", rc);
     }
     if (plugin.fini != NULL) {
         plugin.fini();

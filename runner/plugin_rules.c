@@ -51,7 +51,7 @@ static enum status refuse_owner(uid_t uid, const struct plugin_owners *owners, s
         at += n > 0 ? (size_t)n : 0;
     }
     return err_fail(err, STATUS_INVALID,
-                    "owned by user %u, wanted %s: chown it, or set worker.plugin_owners", uid,
+                    "owned by user %u, expected %s: chown it, or set worker.plugin_owners", uid,
                     wanted);
 }
 
@@ -62,9 +62,10 @@ static enum status check_owner(const struct stat *s, const struct plugin_owners 
         return refuse_owner(s->st_uid, owners, err);
     }
     if ((s->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        return err_fail(err, STATUS_INVALID,
-                        "writable by group or others (mode %04o), wanted at most 0755: chmod go-w",
-                        s->st_mode & 07777U);
+        return err_fail(
+            err, STATUS_INVALID,
+            "writable by group or others (mode %04o), expected at most 0755: chmod go-w",
+            s->st_mode & 07777U);
     }
     return STATUS_OK;
 }
@@ -109,7 +110,7 @@ enum status plugin_open_folder(const char *path, const struct plugin_owners *own
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open the directory");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot open the directory");
     }
     enum status st = folder_check(fd, owners, err);
     if (st != STATUS_OK) {
@@ -126,7 +127,7 @@ static enum status check_number(const char *kind, const char *field, int64_t val
                                 struct err *err)
 {
     if (value < 0 || value > max) {
-        return err_fail(err, STATUS_INVALID, "kind %s: %s %lld, wanted 0…%lld", kind, field,
+        return err_fail(err, STATUS_INVALID, "kind %s: %s %lld, expected 0…%lld", kind, field,
                         (long long)value, (long long)max);
     }
     return STATUS_OK;

@@ -23,7 +23,7 @@ static enum status refuse(struct plugin_set *set, const char *file, const char *
     (void)utf8_clean(reason, strlen(reason), clean_reason, sizeof clean_reason);
     json_t *entry = json_pack("{s:s, s:s}", "file", clean_file, "reason", clean_reason);
     if (entry == NULL || json_array_append_new(set->refused, entry) != 0) {
-        return err_fail(err, STATUS_NOMEM, "refuse plugin '%s'", clean_file);
+        return err_fail(err, STATUS_NOMEM, "no memory to refuse plugin '%s'", clean_file);
     }
     return STATUS_OK;
 }
@@ -40,7 +40,7 @@ static enum status load(struct plugin_set *set, int fd, struct err *err)
     }
     int rc = plugin.init == NULL ? 0 : plugin.init(&HOST);
     if (rc != 0) {
-        return err_fail(err, STATUS_INVALID, "init returned %d, wanted 0", rc);
+        return err_fail(err, STATUS_INVALID, "init returned %d, expected 0", rc);
     }
     set->plugins[set->count] = plugin;
     set->count++;
@@ -146,7 +146,7 @@ static enum status list_directory(struct plugin_set *set, const struct plugin_se
     int count = scandirat(directory, ".", &entries, is_plugin_file, by_name);
     if (count < 0) {
         struct err reason = {0};
-        (void)err_fail_sys(&reason, STATUS_UNAVAILABLE, errno, "read the directory");
+        (void)err_fail_sys(&reason, STATUS_UNAVAILABLE, errno, "cannot read the directory");
         return refuse(set, options->directory, reason.msg, err);
     }
     enum status st = STATUS_OK;
@@ -403,7 +403,7 @@ enum status plugin_set_describe(const struct plugin_set *set, char **ret_json, s
         for (size_t k = 0; k < CLAIMD_KINDS_MAX && plugin->kinds[k].name != NULL; k++) {
             if (json_array_append_new(kinds, describe_kind(plugin, &plugin->kinds[k])) != 0) {
                 json_decref(kinds);
-                return err_fail(err, STATUS_NOMEM, "describe the plugins");
+                return err_fail(err, STATUS_NOMEM, "no memory to describe the plugins");
             }
         }
     }
@@ -412,7 +412,7 @@ enum status plugin_set_describe(const struct plugin_set *set, char **ret_json, s
     char *json = all == NULL ? NULL : json_dumps(all, JSON_COMPACT);
     json_decref(all);
     if (json == NULL) {
-        return err_fail(err, STATUS_NOMEM, "describe the plugins");
+        return err_fail(err, STATUS_NOMEM, "no memory to describe the plugins");
     }
     *ret_json = json;
     return STATUS_OK;

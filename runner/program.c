@@ -153,7 +153,8 @@ enum status program_flush(struct program *p, struct err *err)
             (void)sigemptyset(&pipe);
             (void)sigaddset(&pipe, SIGPIPE);
             (void)sigtimedwait(&pipe, NULL, &(struct timespec){0});
-            return err_fail_sys(err, STATUS_UNAVAILABLE, failed, "the program takes no job");
+            return err_fail_sys(err, STATUS_UNAVAILABLE, failed,
+                                "the program does not accept a job");
         }
         buf_consume(&p->to, n > 0 ? (size_t)n : 0);
     }
@@ -198,7 +199,7 @@ static enum status next_line(const struct program *p, struct program_line *ret, 
     const char *end = p->said.len == 0 ? NULL : memchr(begin, '\n', p->said.len);
     size_t len = end == NULL ? p->said.len : (size_t)(end - begin);
     if (len >= PROGRAM_LINE_MAX) {
-        return err_fail(err, STATUS_INVALID, "the program said a line of more than %zu bytes",
+        return err_fail(err, STATUS_INVALID, "the program sent a line of more than %zu bytes",
                         PROGRAM_LINE_MAX);
     }
     if (end == NULL) {
@@ -207,7 +208,7 @@ static enum status next_line(const struct program *p, struct program_line *ret, 
     *ret_size = len + 1;
     enum status st = program_line_parse(begin, len, ret, err);
     if (st != STATUS_OK) {
-        err_prefix(err, "the program said");
+        err_prefix(err, "the program sent");
     }
     return st;
 }
@@ -240,7 +241,7 @@ static enum status take_hello(struct program *p, const struct program_line *line
     }
     if (line->number != PROGRAM_PROTOCOL_VERSION) {
         return err_fail(err, STATUS_INVALID,
-                        "the program speaks version %" PRId64 " of the protocol, wanted %d",
+                        "the program speaks version %" PRId64 " of the protocol, expected %d",
                         line->number, PROGRAM_PROTOCOL_VERSION);
     }
     for (size_t i = 0; i < CLAIMD_KINDS_MAX && p->file.kinds[i].name != NULL; i++) {
@@ -270,7 +271,7 @@ static enum status await_hello(struct program *p, struct runner_page *page, stru
             return st;
         }
         if (clock_boot_us() >= deadline_us) {
-            return err_fail(err, STATUS_TIMEOUT, "the program said no hello within %" PRId64 " ms",
+            return err_fail(err, STATUS_TIMEOUT, "the program sent no hello within %" PRId64 " ms",
                             p->file.start_timeout_us / US_PER_MS);
         }
         struct pollfd polled[] = {{.fd = p->process.out, .events = POLLIN},
@@ -330,8 +331,9 @@ enum status program_take_late(struct program *p, const struct program_line *line
         return err_fail(err, STATUS_INVALID, "the program ended run %" PRId64 " again", line->n);
     }
     if (line->said == SAID_HELLO || line->n < 1 || line->n > p->n) {
-        return err_fail(err, STATUS_INVALID, "the program speaks of run %" PRId64 " of %" PRId64,
-                        line->n, p->n);
+        return err_fail(err, STATUS_INVALID,
+                        "the program sent a line of run %" PRId64 ", expected %" PRId64, line->n,
+                        p->n);
     }
     p->dropped++;
     return STATUS_OK;
@@ -363,7 +365,7 @@ static void look_between(struct program *p)
     }
     if (st != STATUS_OK && st != STATUS_NOT_FOUND) {
         log_warn("program_ended", LOG_TEXT("file", p->file.file), LOG_TEXT("err", err.msg),
-                 LOG_TEXT("action", "its next job starts another"));
+                 LOG_TEXT("action", "the next job starts the program again"));
         program_end(p);
     }
 }

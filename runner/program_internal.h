@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by program.c (the list of programs, and their life between jobs), program_turn.c (a job of
+ * Shared by program.c (the list of programs, and their life between jobs), program_job.c (a job of
  * a program that serves) and program_once.c (a process for one job). */
 #ifndef CLAIMD_RUNNER_PROGRAM_INTERNAL_H
 #define CLAIMD_RUNNER_PROGRAM_INTERNAL_H
@@ -28,7 +28,7 @@ struct program {
 };
 
 /* The state of one job. */
-struct turn {
+struct program_job {
     struct program *program;
     const struct claimd_context *job;
     struct runner_page *page;
@@ -67,11 +67,11 @@ enum status program_take_late(struct program *p, const struct program_line *line
 /* Kills its process and the processes that it left behind. */
 void program_end(struct program *p);
 
-/* ---- program_turn.c ---- */
+/* ---- program_job.c ---- */
 /* Appends bytes to the run's log, unchanged. */
-void program_turn_log(const struct turn *t, const char *bytes, size_t len);
+void program_job_log(const struct program_job *t, const char *bytes, size_t len);
 /* Handles a line about the current run: log, progress, checkpoint or end. */
-void program_turn_take(struct turn *t, const struct program_line *line);
+void program_job_take(struct program_job *t, const struct program_line *line);
 enum claimd_outcome program_handle(const struct claimd_context *job);
 
 /* ---- program_once.c ---- */

@@ -320,7 +320,7 @@ static enum status take_member(struct scan *s, struct members *m, struct err *er
     skip_space(s);
     if (s->at == s->end || *s->at != '"' || !take_value(s, &key) || !skip_char(s, ':') ||
         !take_value(s, &value)) {
-        return err_fail(err, STATUS_INVALID, "a line that is no JSON");
+        return err_fail(err, STATUS_INVALID, "a line that is not JSON");
     }
     struct json_span *known = member(m, key);
     if (known != NULL && known->len > 0) {
@@ -336,10 +336,10 @@ static enum status take_members(const char *line, size_t len, struct members *re
 {
     struct scan s = {.at = line, .end = line + len};
     if (!utf8_is_clean(line, len)) {
-        return err_fail(err, STATUS_INVALID, "a line that is no UTF-8");
+        return err_fail(err, STATUS_INVALID, "a line that is not UTF-8");
     }
     if (!skip_char(&s, '{')) {
-        return err_fail(err, STATUS_INVALID, "a line that is no JSON object");
+        return err_fail(err, STATUS_INVALID, "a line that is not a JSON object");
     }
     if (!skip_char(&s, '}')) {
         do {
@@ -349,12 +349,12 @@ static enum status take_members(const char *line, size_t len, struct members *re
             }
         } while (skip_char(&s, ','));
         if (!skip_char(&s, '}')) {
-            return err_fail(err, STATUS_INVALID, "a line that is no JSON");
+            return err_fail(err, STATUS_INVALID, "a line that is not JSON");
         }
     }
     skip_space(&s);
     if (s.at < s.end) {
-        return err_fail(err, STATUS_INVALID, "a line with more behind its JSON object");
+        return err_fail(err, STATUS_INVALID, "a line with text after its JSON object");
     }
     return STATUS_OK;
 }
@@ -368,7 +368,7 @@ static enum status number(struct json_span v, const char *name, int64_t *ret, st
     bool is_number = v.len <= NUMBER_MAX && (text[0] == '-' || isdigit((unsigned char)text[0]));
     double value = is_number ? strtod(text, NULL) : 0;
     if (!is_number || value > NUMBER_LIMIT || value < -NUMBER_LIMIT) {
-        return err_fail(err, STATUS_INVALID, "%s is %s%s, wanted a number up to 2^53", name, text,
+        return err_fail(err, STATUS_INVALID, "%s is %s%s, expected a number up to 2^53", name, text,
                         v.len > NUMBER_MAX ? "…" : "");
     }
     *ret = (int64_t)value;
@@ -378,7 +378,7 @@ static enum status number(struct json_span v, const char *name, int64_t *ret, st
 static enum status wants_string(struct json_span v, const char *name, struct err *err)
 {
     if (!is_null(v) && !is_string(v)) {
-        return err_fail(err, STATUS_INVALID, "%s is no string", name);
+        return err_fail(err, STATUS_INVALID, "%s is not a string", name);
     }
     return STATUS_OK;
 }
@@ -388,7 +388,7 @@ static enum status read_end(const struct members *m, struct program_line *ret, s
     int named = is_string(m->end) ? outcome_named(m->end.at + 1, m->end.len - 2) : 0;
     if (named == 0) {
         return err_fail(err, STATUS_INVALID,
-                        "end is %.*s, wanted done, retry, fail, snooze or cancel",
+                        "end is %.*s, expected done, retry, fail, snooze or cancel",
                         (int)(m->end.len < 40 ? m->end.len : 40), m->end.at);
     }
     ret->end = (enum claimd_outcome)named;
@@ -414,7 +414,7 @@ static enum status read_said(const struct members *m, struct program_line *ret, 
     case SAID_LOG:
         ret->text = m->log;
         if (!is_string(m->log)) {
-            return err_fail(err, STATUS_INVALID, "log is no string");
+            return err_fail(err, STATUS_INVALID, "log is not a string");
         }
         return STATUS_OK;
     case SAID_PROGRESS:
@@ -456,7 +456,7 @@ enum status program_line_parse(const char *line, size_t len, struct program_line
     }
     if (i == ARRAY_COUNT(sayings)) {
         return err_fail(err, STATUS_INVALID,
-                        "a line that says none of claimd, log, progress, checkpoint, result, end");
+                        "a line without any of claimd, log, progress, checkpoint, result, end");
     }
     ret->said = sayings[i].said;
     if (m.n.len > 0) {

@@ -82,7 +82,7 @@ static enum status start(struct program *p, const struct claimd_context *job, in
 /* ---- its run ---- */
 
 struct once {
-    struct turn turn;
+    struct program_job run;
     int print[2];      /* both ends of its stdout if the last line is the result, else −1 */
     struct buf line;   /* the last line printed that isn't empty */
     bool is_line_over; /* its newline was read: the next octet begins another line */
@@ -100,7 +100,7 @@ static enum status take_line(void *ctx, const struct program_line *line, struct 
     struct once *o = ctx;
     switch (line->said) {
     case SAID_HELLO:
-        return err_fail(err, STATUS_INVALID, "the program said a hello, but it runs once");
+        return err_fail(err, STATUS_INVALID, "the program sent a hello, but its mode is once");
     case SAID_RESULT:
         return keep(&o->result, line->json.at, line->json.len, err);
     case SAID_END:
@@ -110,14 +110,14 @@ static enum status take_line(void *ctx, const struct program_line *line, struct 
                 return st;
             }
         }
-        program_turn_take(&o->turn, line);
+        program_job_take(&o->run, line);
         return STATUS_OK;
     case SAID_LOG:
     case SAID_PROGRESS:
     case SAID_CHECKPOINT:
         break;
     }
-    program_turn_take(&o->turn, line);
+    program_job_take(&o->run, line);
     return STATUS_OK;
 }
 
@@ -128,10 +128,10 @@ static enum status read_lines(struct once *o, struct err *err)
     struct err end = {0};
     enum status st = STATUS_OK;
     for (int i = 0; i < READS_MAX && st == STATUS_OK; i++) {
-        if (program_read(o->turn.program, &end) != STATUS_OK) {
+        if (program_read(o->run.program, &end) != STATUS_OK) {
             return STATUS_OK;
         }
-        st = program_take_lines(o->turn.program, take_line, o, err);
+        st = program_take_lines(o->run.program, take_line, o, err);
     }
     return st;
 }
@@ -139,7 +139,7 @@ static enum status read_lines(struct once *o, struct err *err)
 /* Appends output to the log and keeps its last line, up to the size of a result. */
 static void take_printed(struct once *o, const char *bytes, size_t len)
 {
-    program_turn_log(&o->turn, bytes, len);
+    program_job_log(&o->run, bytes, len);
     for (size_t i = 0; i < len; i++) {
         if (bytes[i] == '\n') {
             o->is_line_over = true;
@@ -176,18 +176,18 @@ static enum claimd_outcome done_with_line(const struct once *o)
     json_auto_t *value =
         json_loadb(line, o->line.len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, NULL);
     if (o->line.len == 0 || value != NULL) {
-        return claimd_done(o->turn.job, o->line.len == 0 ? NULL : line);
+        return claimd_done(o->run.job, o->line.len == 0 ? NULL : line);
     }
     char clean[OUTPUT_LINE_MAX];
     (void)utf8_clean(line, o->line.len, clean, sizeof clean);
     json_auto_t *text = json_string(clean);
     autofree char *json = json_dumps(text, JSON_ENCODE_ANY);
-    return claimd_done(o->turn.job, json);
+    return claimd_done(o->run.job, json);
 }
 
 static void tell_stop(struct once *o)
 {
-    struct turn *t = &o->turn;
+    struct program_job *t = &o->run;
     if (!t->was_told_to_stop && atomic_load(&t->page->should_stop) != 0) {
         t->was_told_to_stop = true;
         (void)kill(t->program->process.pid, SIGTERM);
@@ -197,7 +197,7 @@ static void tell_stop(struct once *o)
 /* Serves the process until it has ended. */
 static enum status run(struct once *o, struct err *err)
 {
-    struct program *p = o->turn.program;
+    struct program *p = o->run.program;
     sigset_t none;
     (void)sigemptyset(&none);
     bool has_ended = false;
@@ -221,10 +221,10 @@ static enum status run(struct once *o, struct err *err)
 
 static enum claimd_outcome by_exit(struct once *o)
 {
-    const struct claimd_context *job = o->turn.job;
-    const struct handler_file *h = &o->turn.program->file;
+    const struct claimd_context *job = o->run.job;
+    const struct handler_file *h = &o->run.program->file;
     struct program_exit end;
-    program_process_reap(&o->turn.program->process, &end);
+    program_process_reap(&o->run.program->process, &end);
     enum claimd_outcome outcome =
         end.exit_code >= 0 ? h->exit_codes[end.exit_code & 0xFF] : CLAIMD_RETRY;
     if (outcome == CLAIMD_DONE && h->result_is_last_line) {
@@ -239,7 +239,7 @@ static enum claimd_outcome by_exit(struct once *o)
 
 static enum status make_print(struct once *o, struct err *err)
 {
-    if (o->turn.program->file.result_is_last_line &&
+    if (o->run.program->file.result_is_last_line &&
         (pipe2(o->print, O_CLOEXEC) != 0 || fcntl(o->print[0], F_SETFL, O_NONBLOCK) != 0)) {
         return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "pipe");
     }
@@ -250,15 +250,15 @@ static enum claimd_outcome run_started(struct once *o)
 {
     struct err err = {0};
     if (run(o, &err) != STATUS_OK) {
-        return claimd_retry(o->turn.job, -1, "%s", err.msg);
+        return claimd_retry(o->run.job, -1, "%s", err.msg);
     }
-    return o->turn.is_over ? o->turn.outcome : by_exit(o);
+    return o->run.is_over ? o->run.outcome : by_exit(o);
 }
 
 enum claimd_outcome program_run_once(struct program *p, const struct claimd_context *job,
                                      struct runner_page *page)
 {
-    struct once o = {.turn = {.program = p, .job = job, .page = page},
+    struct once o = {.run = {.program = p, .job = job, .page = page},
                      .print = {-1, -1},
                      .line = BUF_INIT(2 * OUTPUT_LINE_MAX),
                      .result = BUF_INIT(PROGRAM_LINE_MAX)};

@@ -72,7 +72,7 @@ static enum status send_all(struct buf *out, struct err *err)
             continue;
         }
         if (n < 0) {
-            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "send to the worker");
+            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot send to the worker");
         }
         buf_consume(out, (size_t)n);
     }
@@ -92,7 +92,7 @@ static enum status receive_some(struct buf *in, struct err *err)
         n = recv(RUNNER_FD_FRAMES, buf_at(in) + in->len, READ_BYTES, 0);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "receive from the worker");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot receive from the worker");
     }
     if (n == 0) {
         return err_fail(err, STATUS_NOT_FOUND, "the worker closed its end");
@@ -107,7 +107,7 @@ static _Noreturn void end_as_left(struct runner_page *page, int64_t id)
 {
     atomic_store(&page->was_left, 1);
     log_error("handler_left", LOG_I64("job", id),
-              LOG_TEXT("err", "the handler did not return, or was answered for already"),
+              LOG_TEXT("err", "the handler did not return, or its result was already sent"),
               LOG_TEXT("action", "the runner ends itself"));
     _exit(1);
 }
@@ -266,7 +266,7 @@ static enum status call_handler(struct server *s, const struct claimd_kind *kind
     }
     atomic_store(&s->watchdog->job_runs, true);
     if (watchdog_time_is_up(s->page, clock_boot_us())) {
-        return err_fail(err, STATUS_TIMEOUT, "job %" PRId64 " came after its time", job->id);
+        return err_fail(err, STATUS_TIMEOUT, "job %" PRId64 " arrived after its deadline", job->id);
     }
     enum status st = run_job(s->run, kind, job, place, ret, err);
     if (getpid() != s->self) {

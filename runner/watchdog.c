@@ -92,7 +92,7 @@ enum status watchdog_start(struct watchdog *w, struct runner_page *page, pid_t p
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attr);
     if (rc != 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, rc, "start the watchdog");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, rc, "cannot start the watchdog");
     }
     return STATUS_OK;
 }

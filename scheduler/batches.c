@@ -75,7 +75,7 @@ static void tell(struct complaint *complaint, const struct err *why)
     }
 }
 
-/* The leader's roll finds what a lost or unsent NOTIFY would have announced. */
+/* The cluster poll finds what a lost or unsent NOTIFY would have announced. */
 static enum status on_lead(const struct service_env *env, void **ret_self, struct err *err)
 {
     static const struct poll_kind batches = {.work = FEED_TICK_WAKES | FEED_TICK_BATCHES |
@@ -88,6 +88,6 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
 
 const struct service batches_service = {.failed = "batches_failed",
                                         .start = on_lead,
-                                        .roll = poll_service_roll,
+                                        .polled = poll_service_polled,
                                         .wake = poll_service_wake,
                                         .stop = poll_service_stop};

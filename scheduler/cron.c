@@ -82,7 +82,7 @@ static void fail(struct cron *c, const struct err *err)
     metric_add(metrics_series(c->registry, &failed, NULL, NULL), 1);
     if (complaint_due(&c->complaint, clock_boot_us())) {
         log_error("schedules_failed", LOG_TEXT("err", err->msg),
-                  LOG_TEXT("action", "no tick fires until a repetition succeeds"));
+                  LOG_TEXT("action", "no tick fires meanwhile; trying again"));
     }
     wait_us(c, cron_backoff_us(c->failures, c->every_us));
 }
@@ -100,11 +100,11 @@ static void tell(struct cron *c, const struct schedule_event *e)
         break;
     case SCHEDULE_SKIPPED:
         log_info("schedule_skipped", LOG_TEXT("schedule", e->schedule), LOG_TEXT("due", e->due),
-                 LOG_TEXT("why", e->error == NULL ? "a job of it is still open" : e->error));
+                 LOG_TEXT("why", e->error == NULL ? "one of its jobs is still open" : e->error));
         break;
     case SCHEDULE_MISSED:
         log_warn("schedule_missed", LOG_TEXT("schedule", e->schedule), LOG_TEXT("from", e->due),
-                 LOG_TEXT("action", "the ticks from then on that are too late are left out"));
+                 LOG_TEXT("action", "ticks from then on that are too late are skipped"));
         break;
     case SCHEDULE_FAILED:
         log_warn("schedule_failed", LOG_TEXT("schedule", e->schedule), LOG_TEXT("due", e->due),
@@ -146,7 +146,7 @@ static void on_mended(void *ctx, enum status st, const struct pg_result *const *
         if (i < last) {
             log_warn("schedule_mended", LOG_TEXT("schedule", m.schedule), LOG_TEXT("was", m.was),
                      LOG_TEXT("due", m.due),
-                     LOG_TEXT("action", "it waited beyond its next tick, and fires at that now"));
+                     LOG_TEXT("action", "it waited past its next tick; it now fires at that tick"));
         }
     }
     if (m.schedule != NULL) {
@@ -176,7 +176,7 @@ static void go_on(struct cron *c, const struct schedule_event *next, bool did_so
         next->is_never ? c->every_us : cron_wait_us(next->late_us, did_something, c->every_us);
     if (us > 0 && clock_boot_us() >= c->mend_at_us) {
         mend(c);
-    } else if (!next->is_never) { /* else a roll announces the next schedule */
+    } else if (!next->is_never) { /* else a cluster poll announces the next schedule */
         wait_us(c, us);
     }
 }
@@ -261,10 +261,10 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct cron *c = ctx;
-    if ((roll->work & FEED_TICK_SCHEDULES) != 0 && !uv_is_active((uv_handle_t *)&c->timer)) {
+    if ((view->work & FEED_TICK_SCHEDULES) != 0 && !uv_is_active((uv_handle_t *)&c->timer)) {
         ask(c);
     }
 }
@@ -283,4 +283,4 @@ static void on_stop(void *ctx)
 }
 
 const struct service cron_service = {
-    .failed = "schedules_failed", .start = on_lead, .roll = on_roll, .stop = on_stop};
+    .failed = "schedules_failed", .start = on_lead, .polled = on_polled, .stop = on_stop};

@@ -36,5 +36,5 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
 
 const struct service days_service = {.failed = "days_failed",
                                      .start = on_lead,
-                                     .roll = poll_service_roll,
+                                     .polled = poll_service_polled,
                                      .stop = poll_service_stop};

@@ -163,7 +163,7 @@ static void pass_fail(struct feeder *f, const char *why)
     }
     hold(f);
     if (f->failures > 1 && complaint_due(&f->complaint, clock_boot_us())) {
-        log_warn("feed_failed", LOG_TEXT("err", why), LOG_TEXT("action", "looking again"));
+        log_warn("feed_failed", LOG_TEXT("err", why), LOG_TEXT("action", "trying again"));
     }
     feed_memory_release(&f->feed.memory);
     feed_forget_counts(&f->feed);
@@ -281,7 +281,7 @@ static void pass_count(struct feeder *f)
 
 /* Forgets lanes and begins or ends laps. Called only while no request that refers to lanes is in
  * flight. */
-static void lanes_turn(struct feeder *f)
+static void adapt_lanes(struct feeder *f)
 {
     char queue[JOB_NAME_MAX + 1];
     struct err err = {0};
@@ -318,7 +318,7 @@ static void pass_begin(struct feeder *f)
         return;
     }
     if (!full_pass_is_busy(f->full_pass)) {
-        lanes_turn(f);
+        adapt_lanes(f);
     }
     feeder_step(&f->way, ON_PASS);
     pass_count(f);
@@ -566,20 +566,20 @@ static void tell_fed(struct feeder *f)
     }
 }
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct feeder *f = ctx;
-    if (!feeder_leads(&f->way) && !start(f, roll->pg_us)) {
+    if (!feeder_leads(&f->way) && !start(f, view->pg_us)) {
         return;
     }
-    if (roll->rewind_us != FEED_NEVER_US) {
-        feed_rewind(&f->feed, roll->rewind_us);
+    if (view->rewind_us != FEED_NEVER_US) {
+        feed_rewind(&f->feed, view->rewind_us);
         feeder_wake(f);
     }
-    if (roll->wants_full_pass) {
+    if (view->wants_full_pass) {
         full_pass_want(f->full_pass);
     }
-    feed_memory_turn(&f->feed.memory, clock_boot_us(), f->options.limits.look_behind_us);
+    feed_memory_age(&f->feed.memory, clock_boot_us(), f->options.limits.look_behind_us);
     notice_dry(f);
     tell_fed(f);
 }
@@ -595,6 +595,6 @@ static void on_stop(void *ctx)
 
 const struct service feeder_service = {.failed = "feed_failed",
                                        .start = on_lead,
-                                       .roll = on_roll,
+                                       .polled = on_polled,
                                        .reload = on_reload,
                                        .stop = on_stop};

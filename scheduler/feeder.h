@@ -32,9 +32,9 @@ enum status feeder_open(const struct feeder_options *options, struct feeder **re
                         struct err *err) MUST_USE;
 void feeder_close(struct feeder *f); /* accepts NULL; no reply may arrive afterwards */
 
-/* Begins to feed with the first roll after leading has begun, or once a read from the previous term
- * has ended. A roll reports where rows may have appeared behind the cursors; it also triggers the
- * check for sets that ran dry. */
+/* Begins to feed with the first cluster poll after leading has begun, or once a read from the
+ * previous term has ended. A poll reports where rows may have appeared behind the cursors; it also
+ * triggers the check for sets that ran dry. */
 extern const struct service feeder_service;
 
 /* Reports a NOTIFY: there may be new rows. */

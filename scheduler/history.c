@@ -147,7 +147,7 @@ static void note_look(struct history *h, const struct sweep_clock *now, int64_t 
                   LOG_TEXT("action", "nothing is deleted until then; if PostgreSQL's clock is "
                                      "right: claimctl db trust-clock"));
     } else if (now->hold_us == 0 && h->is_held) {
-        log_info("history_released", LOG_TEXT("action", "deleting what is old"));
+        log_info("history_released", LOG_TEXT("action", "old history is deleted again"));
     }
     h->is_held = now->hold_us > 0;
 }
@@ -499,14 +499,14 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
     return STATUS_OK;
 }
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct history *h = ctx;
-    bool is_released = h->is_held && (roll->work & FEED_TICK_HOLD) == 0;
+    bool is_released = h->is_held && (view->work & FEED_TICK_HOLD) == 0;
     if (is_released) { /* an operator has confirmed the clock */
         h->sweep_at_us = 0;
     }
-    if (is_released || (roll->work & FEED_TICK_NO_DAY) != 0) {
+    if (is_released || (view->work & FEED_TICK_NO_DAY) != 0) {
         h->partitions_at_us = 0;
         next(h);
     }
@@ -544,6 +544,6 @@ static void on_stop(void *ctx)
 
 const struct service history_service = {.failed = "history_failed",
                                         .start = on_lead,
-                                        .roll = on_roll,
+                                        .polled = on_polled,
                                         .reload = on_reload,
                                         .stop = on_stop};

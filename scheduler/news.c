@@ -12,7 +12,7 @@ static void call(struct news *n)
 {
     n->is_more = false;
     timer_start(&n->timer, on_timer, EVERY_MS, 0);
-    roll_call_now(n->roll_call);
+    cluster_poll_now(n->cluster_poll);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -31,24 +31,25 @@ void news_take(struct news *n)
     }
 }
 
-/* Notifies the workers only after the roll, which names also those whose first heartbeat came
+/* Notifies the workers only after the poll, which names also those whose first heartbeat came
  * before the change. */
-void news_roll(struct news *n, const struct roll *roll)
+void news_polled(struct news *n, const struct cluster_view *view)
 {
-    const char *ids[ROLL_WORKERS_MAX];
+    const char *ids[POLL_WORKERS_MAX];
     struct err err = {0};
-    if (!roll->is_asked_for) {
+    if (!view->is_asked_for) {
         return;
     }
-    size_t count = roll_call_live(n->roll_call, ids);
+    size_t count = cluster_poll_live(n->cluster_poll, ids);
     if (count > 0 && hints_tell_sleepers(n->hints, ids, count, &err) != STATUS_OK) {
         log_debug("news_left", LOG_TEXT("err", err.msg));
     }
 }
 
-void news_open(struct news *n, uv_loop_t *loop, struct roll_call *roll_call, struct hints *hints)
+void news_open(struct news *n, uv_loop_t *loop, struct cluster_poll *cluster_poll,
+               struct hints *hints)
 {
-    *n = (struct news){.roll_call = roll_call, .hints = hints};
+    *n = (struct news){.cluster_poll = cluster_poll, .hints = hints};
     (void)uv_timer_init(loop, &n->timer); /* can't fail */
     n->timer.data = n;
 }

@@ -9,25 +9,26 @@
 #define CLAIMD_SCHEDULER_NEWS_H
 
 #include "hints/hints.h"
-#include "scheduler/roll_call.h"
+#include "scheduler/cluster_poll.h"
 
 #define NEWS_PAYLOAD "changed" /* payload of the NOTIFY that pause_queue() and others send */
 
 struct news {
-    struct roll_call *roll_call;
+    struct cluster_poll *cluster_poll;
     struct hints *hints;
     /* runs after a change was passed on; changes that arrive before it ends wait for its end */
     uv_timer_t timer;
     bool is_more;
 };
 
-/* Initializes it. roll_call and hints are borrowed. */
-void news_open(struct news *n, uv_loop_t *loop, struct roll_call *roll_call, struct hints *hints);
+/* Initializes it. cluster_poll and hints are borrowed. */
+void news_open(struct news *n, uv_loop_t *loop, struct cluster_poll *cluster_poll,
+               struct hints *hints);
 void news_close(struct news *n);
 
-/* Calls the roll and notifies all workers, at most once every 50 ms, since any session can send a
- * NOTIFY. */
+/* Polls the cluster and notifies all workers, at most once every 50 ms, since any session can send
+ * a NOTIFY. */
 void news_take(struct news *n);
-void news_roll(struct news *n, const struct roll *roll);
+void news_polled(struct news *n, const struct cluster_view *view);
 
 #endif

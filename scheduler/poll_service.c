@@ -34,10 +34,10 @@ void poll_service_wake(void *self)
     ask(self);
 }
 
-void poll_service_roll(void *self, const struct roll *roll)
+void poll_service_polled(void *self, const struct cluster_view *view)
 {
     struct poll_service *p = self;
-    if ((roll->work & p->kind->work) != 0) {
+    if ((view->work & p->kind->work) != 0) {
         ask(p);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The skeleton of the services that send one request at a time to PostgreSQL, on the scheduler's
- * own connection, while this scheduler leads. A request that fails is repeated with the next roll
- * that wants it. */
+ * own connection, while this scheduler leads. A request that fails is repeated with the next
+ * cluster poll that wants it. */
 #ifndef CLAIMD_SCHEDULER_POLL_SERVICE_H
 #define CLAIMD_SCHEDULER_POLL_SERVICE_H
 
@@ -14,7 +14,7 @@ struct poll_service;
 
 /* What distinguishes such a service from others. */
 struct poll_kind {
-    unsigned work; /* FEED_TICK_… of the rolls that want a request; any of them */
+    unsigned work; /* FEED_TICK_… of the polls that want a request; any of them */
     /* Sends it; `done` gets the reply, with `ctx`. */
     enum status (*send)(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err);
     /* Takes a reply. True if another request is to follow at once. */
@@ -38,8 +38,8 @@ enum status poll_service_start(const struct poll_kind *kind, size_t size,
                                const struct service_env *env, void **ret_self,
                                struct err *err) MUST_USE;
 
-/* For `roll`, `wake` and `stop` of struct service. */
-void poll_service_roll(void *self, const struct roll *roll);
+/* For `polled`, `wake` and `stop` of struct service. */
+void poll_service_polled(void *self, const struct cluster_view *view);
 void poll_service_wake(void *self);
 void poll_service_stop(void *self);
 

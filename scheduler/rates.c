@@ -12,7 +12,7 @@
 
 #define JOBS_PER_ROLL 2000
 
-/* A hint that is not pushed is found again by the next roll call. */
+/* A hint that is not pushed is found again by the next cluster poll. */
 static void on_pushed(void *ctx, enum status st, int64_t added)
 {
     (void)ctx;
@@ -68,5 +68,5 @@ static enum status on_lead(const struct service_env *env, void **ret_self, struc
 
 const struct service rates_service = {.failed = "rates_failed",
                                       .start = on_lead,
-                                      .roll = poll_service_roll,
+                                      .polled = poll_service_polled,
                                       .stop = poll_service_stop};

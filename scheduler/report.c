@@ -81,7 +81,7 @@ static void on_reported(void *ctx, enum status st, int64_t pg_us, const struct e
         r->stepped_us = now_us;
         log_warn("clock_stepped", LOG_TEXT("server", "postgres"),
                  LOG_I64("step_ms", step_us / US_PER_MS),
-                 LOG_TEXT("action", "let its host slew the clock (NTP)"));
+                 LOG_TEXT("action", "configure NTP on its host to slew the clock"));
     }
 }
 

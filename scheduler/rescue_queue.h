@@ -44,7 +44,7 @@ struct rescue_queue {
 
 void rescue_queue_release(struct rescue_queue *c); /* all zeros is a valid empty queue */
 
-/* Adds a dead worker. True: it was not known. If there is no room, a later roll adds it. */
+/* Adds a dead worker. True: it was not known. If there is no room, a later poll adds it. */
 bool rescue_queue_add_worker(struct rescue_queue *c, const char *id);
 
 /* Begins a walk. A walk finds every job again, so what was known is forgotten first. */

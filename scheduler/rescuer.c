@@ -26,25 +26,25 @@ struct moved_hint {
     char kind[JOB_NAME_MAX + 1];
 };
 
-/* The batch in progress: lock, move, release, push. */
-struct batch {
+/* The round in progress: lock, move, release, push. */
+struct round {
     bool is_active;
-    struct rescue_queue_item items[RESCUE_BATCH_MAX];
-    size_t index[RESCUE_BATCH_MAX]; /* of the item, in `locks` */
+    struct rescue_queue_item items[RESCUE_ROUND_MAX];
+    size_t index[RESCUE_ROUND_MAX]; /* of the item, in `locks` */
     size_t count;
     struct redlock_batch *locks;
-    char keys[RESCUE_BATCH_MAX][HINT_KEY_MAX];
+    char keys[RESCUE_ROUND_MAX][HINT_KEY_MAX];
     /* of the moved jobs, and of those that the moves have freed */
-    struct moved_hint hints[2 * RESCUE_BATCH_MAX];
+    struct moved_hint hints[2 * RESCUE_ROUND_MAX];
     size_t hint_count;
 };
 
 struct rescuer {
     struct rescuer_options options;
     struct rescue_queue load;
-    struct batch batch;
-    /* below RESCUE_BATCH_MAX while searching for a job that PostgreSQL refuses to move */
-    size_t batch_max;
+    struct round round;
+    /* below RESCUE_ROUND_MAX while searching for a job that PostgreSQL refuses to move */
+    size_t round_max;
     struct rescuer_counters counters;
     uv_timer_t timer;
     int64_t walk_after_id;
@@ -58,7 +58,7 @@ struct rescuer {
     bool is_stopped; /* requests in flight end; nothing new begins */
 };
 
-static void batch_begin(struct rescuer *r);
+static void round_begin(struct rescuer *r);
 static void walk_begin(struct rescuer *r);
 
 static void on_timer(uv_timer_t *timer)
@@ -67,7 +67,7 @@ static void on_timer(uv_timer_t *timer)
     if (r->is_walk_asked) {
         walk_begin(r);
     }
-    batch_begin(r);
+    round_begin(r);
 }
 
 static void wake_at(struct rescuer *r, int64_t at_us)
@@ -76,7 +76,7 @@ static void wake_at(struct rescuer *r, int64_t at_us)
     timer_start(&r->timer, on_timer, wait_us > 0 ? (uint64_t)(wait_us / US_PER_MS) + 1 : 0, 0);
 }
 
-/* ---- a batch ---- */
+/* ---- a round ---- */
 
 static void put_back_for(struct rescuer *r, const struct rescue_queue_item *item, int64_t wait_us)
 {
@@ -92,26 +92,26 @@ static void put_back(struct rescuer *r, const struct rescue_queue_item *item)
     put_back_for(r, item, r->options.retry_us);
 }
 
-/* A batch is one transaction: one job that can't be recorded (because of an operator's constraint
- * or trigger, or a damaged page) must not keep the others from moving, so the batch is halved. */
+/* A round is one transaction: one job that can't be recorded (because of an operator's constraint
+ * or trigger, or a damaged page) must not keep the others from moving, so the round is halved. */
 static void put_back_refused(struct rescuer *r, enum status st)
 {
-    struct batch *b = &r->batch;
+    struct round *round = &r->round;
     bool may_be_one = st == STATUS_INVALID || st == STATUS_INTERNAL;
-    bool is_alone = may_be_one && b->count == 1;
+    bool is_alone = may_be_one && round->count == 1;
     if (may_be_one) {
-        r->batch_max = b->count > 1 ? b->count / 2 : RESCUE_BATCH_MAX;
+        r->round_max = round->count > 1 ? round->count / 2 : RESCUE_ROUND_MAX;
     }
-    for (size_t i = 0; i < b->count; i++) {
-        put_back_for(r, &b->items[i],
+    for (size_t i = 0; i < round->count; i++) {
+        put_back_for(r, &round->items[i],
                      is_alone ? UNRECORDABLE_RETRIES * r->options.retry_us : r->options.retry_us);
     }
 }
 
-static void batch_end(struct rescuer *r)
+static void round_end(struct rescuer *r)
 {
-    r->batch.is_active = false;
-    batch_begin(r);
+    r->round.is_active = false;
+    round_begin(r);
 }
 
 static void on_pushed(void *ctx, enum status st, int64_t added)
@@ -128,11 +128,11 @@ static void on_pushed(void *ctx, enum status st, int64_t added)
 static void on_flushed(void *ctx)
 {
     struct rescuer *r = ctx;
-    struct hint list[2 * RESCUE_BATCH_MAX];
+    struct hint list[2 * RESCUE_ROUND_MAX];
     size_t count = 0;
     probe("R2");
-    for (size_t i = 0; i < r->batch.hint_count; i++) {
-        struct moved_hint *m = &r->batch.hints[i];
+    for (size_t i = 0; i < r->round.hint_count; i++) {
+        struct moved_hint *m = &r->round.hints[i];
         list[count] = m->hint;
         if (feeder_route(r->options.feeder, m->queue, m->kind, &list[count])) {
             count++;
@@ -144,32 +144,32 @@ static void on_flushed(void *ctx)
         log_debug("hints_left", LOG_TEXT("err", err.msg));
         feeder_full_pass(r->options.feeder);
     }
-    batch_end(r);
+    round_end(r);
 }
 
-static void batch_unlock(struct rescuer *r)
+static void round_unlock(struct rescuer *r)
 {
-    for (size_t i = 0; i < r->batch.count; i++) {
-        if (SEEDED_BUG(3) && r->batch.index[i] == SIZE_MAX) {
+    for (size_t i = 0; i < r->round.count; i++) {
+        if (SEEDED_BUG(3) && r->round.index[i] == SIZE_MAX) {
             continue;
         }
         /* a worker that pops the hint finds the lock held and drops the hint */
         if (SEEDED_BUG(6)) {
-            redlock_batch_drop(r->batch.locks, r->batch.index[i]);
+            redlock_batch_drop(r->round.locks, r->round.index[i]);
         } else {
-            redlock_batch_release(r->batch.locks, r->batch.index[i]);
+            redlock_batch_release(r->round.locks, r->round.index[i]);
         }
     }
     if (redlock_async_flush(r->options.lock, on_flushed, r, NULL) != 0) {
         feeder_full_pass(r->options.feeder); /* the jobs got no hints */
-        batch_end(r);
+        round_end(r);
     }
 }
 
-static void take_moved(struct batch *b, const struct rescue_moved *m)
+static void take_moved(struct round *round, const struct rescue_moved *m)
 {
-    struct moved_hint *h = &b->hints[b->hint_count++];
-    /* The job has had its turn, so it comes first. */
+    struct moved_hint *h = &round->hints[round->hint_count++];
+    /* The job was popped before, so it comes first. */
     h->hint = (struct hint){.id = m->id, .score = hint_score(m->priority, 0)};
     (void)snprintf(h->queue, sizeof h->queue, "%s", m->queue);
     (void)snprintf(h->kind, sizeof h->kind, "%s", m->kind);
@@ -177,9 +177,9 @@ static void take_moved(struct batch *b, const struct rescue_moved *m)
 
 static void put_back_id(struct rescuer *r, int64_t id)
 {
-    for (size_t i = 0; i < r->batch.count; i++) {
-        if (r->batch.items[i].id == id) {
-            put_back(r, &r->batch.items[i]);
+    for (size_t i = 0; i < r->round.count; i++) {
+        if (r->round.items[i].id == id) {
+            put_back(r, &r->round.items[i]);
         }
     }
 }
@@ -188,14 +188,14 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
                      const struct err *err)
 {
     struct rescuer *r = ctx;
-    struct batch *b = &r->batch;
+    struct round *round = &r->round;
     int64_t counts[RESCUE_LOCKED + 1] = {0};
     if (st == STATUS_OK) {
         log_recovered("rescue_recovered", &r->complaint);
-        r->batch_max = r->batch_max < RESCUE_BATCH_MAX / 2 ? r->batch_max * 2 : RESCUE_BATCH_MAX;
+        r->round_max = r->round_max < RESCUE_ROUND_MAX / 2 ? r->round_max * 2 : RESCUE_ROUND_MAX;
     } else {
         if (complaint_due(&r->complaint, clock_boot_us())) {
-            log_warn("rescue_failed", LOG_I64("jobs", b->count), LOG_TEXT("err", err->msg),
+            log_warn("rescue_failed", LOG_I64("jobs", round->count), LOG_TEXT("err", err->msg),
                      LOG_TEXT("action", "trying again"));
         }
         put_back_refused(r, st);
@@ -207,7 +207,7 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
                RECORD_I64("out", m.outcome));
         counts[m.outcome]++;
         if (m.outcome == RESCUE_AVAILABLE) {
-            take_moved(b, &m);
+            take_moved(round, &m);
         } else if (m.outcome == RESCUE_LOCKED) {
             put_back_id(r, m.id);
         }
@@ -215,7 +215,7 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     for (int i = 0; st == STATUS_OK && i < pg_row_count(results[RESCUE_STEP_FREED]); i++) {
         struct rescue_moved m;
         rescue_freed_row(results[RESCUE_STEP_FREED], i, &m);
-        take_moved(b, &m);
+        take_moved(round, &m);
     }
     for (size_t i = 0; i < ARRAY_COUNT(r->counters.moved); i++) {
         r->counters.moved[i] += (uint64_t)counts[i];
@@ -225,53 +225,53 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
                  LOG_I64("discarded", counts[RESCUE_DISCARDED]),
                  LOG_I64("lost", counts[RESCUE_LOST]));
     }
-    batch_unlock(r);
+    round_unlock(r);
 }
 
 /* Keeps the jobs whose locks were won. The leases of the others still stand, or too few nodes
  * answered. */
 static void keep_won(struct rescuer *r, struct redlock_batch *locks)
 {
-    struct batch *b = &r->batch;
+    struct round *round = &r->round;
     size_t won = 0;
-    for (size_t i = 0; i < b->count; i++) {
+    for (size_t i = 0; i < round->count; i++) {
         if (redlock_batch_result(locks, i) == REDLOCK_OK) {
-            b->index[won] = i;
-            b->items[won++] = b->items[i];
+            round->index[won] = i;
+            round->items[won++] = round->items[i];
         } else if (SEEDED_BUG(3)) {
-            b->index[won] = SIZE_MAX;
-            b->items[won++] = b->items[i];
+            round->index[won] = SIZE_MAX;
+            round->items[won++] = round->items[i];
         } else {
-            put_back(r, &b->items[i]);
+            put_back(r, &round->items[i]);
         }
     }
-    b->count = won;
-    b->locks = locks;
+    round->count = won;
+    round->locks = locks;
 }
 
 static void on_locked(void *ctx, struct redlock_batch *locks)
 {
     struct rescuer *r = ctx;
-    struct batch *b = &r->batch;
+    struct round *round = &r->round;
     keep_won(r, locks);
-    if (b->count == 0) {
-        batch_end(r);
+    if (round->count == 0) {
+        round_end(r);
         return;
     }
     probe("R1");
-    struct rescue_found jobs[RESCUE_BATCH_MAX];
-    for (size_t i = 0; i < b->count; i++) {
-        const struct rescue_queue_item *item = &b->items[i];
+    struct rescue_found jobs[RESCUE_ROUND_MAX];
+    for (size_t i = 0; i < round->count; i++) {
+        const struct rescue_queue_item *item = &round->items[i];
         jobs[i] =
             (struct rescue_found){.id = item->id, .fence = item->fence, .worker = item->worker};
         record("reap", "inv", RECORD_I64("job", item->id), RECORD_I64("f", item->fence));
     }
     if (r->is_stopped ||
-        rescue_store_move(r->options.pg, jobs, b->count, on_moved, r, NULL) != STATUS_OK) {
-        for (size_t i = 0; i < b->count; i++) {
-            put_back(r, &b->items[i]);
+        rescue_store_move(r->options.pg, jobs, round->count, on_moved, r, NULL) != STATUS_OK) {
+        for (size_t i = 0; i < round->count; i++) {
+            put_back(r, &round->items[i]);
         }
-        batch_unlock(r);
+        round_unlock(r);
     }
 }
 
@@ -279,7 +279,7 @@ static void on_swept(void *ctx, enum status st, const struct pg_result *const *r
                      const struct err *err)
 {
     (void)ctx;
-    (void)st; /* if it failed, the next roll names them again */
+    (void)st; /* if it failed, the next cluster poll names them again */
     (void)results;
     (void)err;
 }
@@ -299,37 +299,37 @@ static void sweep(struct rescuer *r)
     }
 }
 
-static void batch_lock(struct rescuer *r)
+static void round_lock(struct rescuer *r)
 {
-    struct batch *b = &r->batch;
-    static_assert(RESCUE_BATCH_MAX <= REDLOCK_KEYS_MAX, "one acquisition");
-    struct redlock_async_key keys[RESCUE_BATCH_MAX];
-    for (size_t i = 0; i < b->count; i++) {
-        size_t len = job_lock_key(b->keys[i], r->options.prefix, b->items[i].id);
-        keys[i] = (struct redlock_async_key){.bytes = b->keys[i], .len = len};
+    struct round *round = &r->round;
+    static_assert(RESCUE_ROUND_MAX <= REDLOCK_KEYS_MAX, "one acquisition");
+    struct redlock_async_key keys[RESCUE_ROUND_MAX];
+    for (size_t i = 0; i < round->count; i++) {
+        size_t len = job_lock_key(round->keys[i], r->options.prefix, round->items[i].id);
+        keys[i] = (struct redlock_async_key){.bytes = round->keys[i], .len = len};
     }
-    b->is_active = true;
-    b->hint_count = 0;
+    round->is_active = true;
+    round->hint_count = 0;
     const struct redlock_async_request request = {
-        .keys = keys, .count = b->count, .done = on_locked, .ctx = r};
+        .keys = keys, .count = round->count, .done = on_locked, .ctx = r};
     if (redlock_async_acquire(r->options.lock, &request, NULL) != 0) {
-        b->is_active = false;
-        for (size_t i = 0; i < b->count; i++) {
-            put_back(r, &b->items[i]);
+        round->is_active = false;
+        for (size_t i = 0; i < round->count; i++) {
+            put_back(r, &round->items[i]);
         }
         wake_at(r, rescue_queue_next_us(&r->load));
     }
 }
 
-static void batch_begin(struct rescuer *r)
+static void round_begin(struct rescuer *r)
 {
-    struct batch *b = &r->batch;
-    if (b->is_active || r->is_stopped) {
+    struct round *round = &r->round;
+    if (round->is_active || r->is_stopped) {
         return;
     }
-    b->count = rescue_queue_take(&r->load, clock_boot_us(), b->items, r->batch_max);
-    if (b->count > 0) {
-        batch_lock(r);
+    round->count = rescue_queue_take(&r->load, clock_boot_us(), round->items, r->round_max);
+    if (round->count > 0) {
+        round_lock(r);
     } else if (r->load.item_count > 0) {
         wake_at(r, rescue_queue_next_us(&r->load));
     } else if (!r->is_walking) {
@@ -390,7 +390,7 @@ static void on_page(void *ctx, enum status st, const struct pg_result *const *re
             walk_begin(r);
         }
     }
-    batch_begin(r);
+    round_begin(r);
 }
 
 static void walk_page(struct rescuer *r)
@@ -453,30 +453,31 @@ static void on_pulled(void *ctx, enum status st, const struct pg_result *const *
                       const struct err *err)
 {
     struct rescuer *r = ctx;
-    (void)st; /* the next roll requests it again */
+    (void)st; /* the next cluster poll requests it again */
     (void)results;
     (void)err;
     r->is_pulling = false;
 }
 
-static void pull_beats(struct rescuer *r)
+static void pull_heartbeats(struct rescuer *r)
 {
     if (!r->is_pulling) {
-        r->is_pulling = rescue_store_pull_beats(r->options.pg, on_pulled, r, NULL) == STATUS_OK;
+        r->is_pulling =
+            rescue_store_pull_heartbeats(r->options.pg, on_pulled, r, NULL) == STATUS_OK;
     }
 }
 
 /* ---- leading ---- */
 
-static void on_roll(void *ctx, const struct roll *roll)
+static void on_polled(void *ctx, const struct cluster_view *view)
 {
     struct rescuer *r = ctx;
-    for (size_t i = 0; i < roll->dead_count; i++) {
-        rescue_worker(r, roll->dead[i]);
+    for (size_t i = 0; i < view->dead_count; i++) {
+        rescue_worker(r, view->dead[i]);
     }
-    mark_dead(r, roll->stale, roll->stale_count);
-    if (roll->is_clock_behind) {
-        pull_beats(r);
+    mark_dead(r, view->stale, view->stale_count);
+    if (view->is_clock_behind) {
+        pull_heartbeats(r);
     }
     int64_t now_us = clock_boot_us();
     if (now_us - r->walked_us >= r->walk_every_us) {
@@ -514,7 +515,7 @@ static void on_stop(void *ctx)
 
 const struct service rescuer_service = {.failed = "rescue_failed",
                                         .start = on_lead,
-                                        .roll = on_roll,
+                                        .polled = on_polled,
                                         .reload = on_reload,
                                         .stop = on_stop};
 
@@ -533,7 +534,7 @@ enum status rescuer_open(const struct rescuer_options *options, struct rescuer *
         return err_fail(err, STATUS_NOMEM, "no memory for the rescuer");
     }
     r->options = *options;
-    r->batch_max = RESCUE_BATCH_MAX;
+    r->round_max = RESCUE_ROUND_MAX;
     r->is_stopped = true;
     (void)uv_timer_init(options->loop, &r->timer);
     r->timer.data = r;

@@ -62,15 +62,15 @@ static void stop(struct scheduler *s, int exit_code)
     services_stop(&s->services);
     report_close(TAKE(s->report));
     if (s->is_leader) {
-        log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it stops"));
+        log_info("leader_lost", LOG_I64("pid", getpid()), LOG_TEXT("why", "it is stopping"));
     }
     lead_close(TAKE(s->lead));
     pg_close(s->pg);
     hints_close(s->hints);
-    if (s->roll_call != NULL) {
+    if (s->cluster_poll != NULL) {
         news_close(&s->news);
     }
-    roll_call_close(s->roll_call);
+    cluster_poll_close(s->cluster_poll);
     if (s->lock != NULL) {
         redlock_async_close(s->lock, on_lock_closed, s);
     } else {
@@ -151,7 +151,7 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     s->is_leader = is_leader;
     s->leader_us = clock_boot_us();
     report_now(s->report);
-    roll_call_lead(s->roll_call, is_leader);
+    cluster_poll_lead(s->cluster_poll, is_leader);
     if (is_leader) {
         services_start(&s->services);
     } else {
@@ -159,20 +159,20 @@ static void on_lead(void *ctx, bool is_leader, const char *why)
     }
 }
 
-static void on_roll(void *ctx, struct roll *roll)
+static void on_polled(void *ctx, struct cluster_view *view)
 {
     struct scheduler *s = ctx;
-    feeder_serve(s->feeder, &roll->served);
-    services_roll(&s->services, roll);
+    feeder_serve(s->feeder, &view->served);
+    services_polled(&s->services, view);
     if (s->is_leader) {
-        news_roll(&s->news, roll);
+        news_polled(&s->news, view);
     }
 }
 
 static void on_session_up(struct scheduler *s)
 {
     feeder_up(s->feeder);
-    roll_call_up(s->roll_call);
+    cluster_poll_up(s->cluster_poll);
 }
 
 static bool on_fit(void *ctx)
@@ -321,17 +321,17 @@ static enum status parts_open(struct scheduler *s, int64_t t_max_us, struct err 
                                            .hints = s->hints,
                                            .feeder = s->feeder,
                                            .rescuer = s->rescuer};
-    struct roll_call_options roll_call = {.loop = &s->loop,
-                                          .pg = s->pg,
-                                          .every_us = every_us,
-                                          .stale_us = c->worker.stale_us,
-                                          .gap_us = behind_us,
-                                          .drift_ppm = c->lock.drift_ppm,
-                                          .on_roll = on_roll,
-                                          .ctx = s};
-    st = roll_call_open(&roll_call, &s->roll_call, err);
+    struct cluster_poll_options cluster_poll = {.loop = &s->loop,
+                                                .pg = s->pg,
+                                                .every_us = every_us,
+                                                .stale_us = c->worker.stale_us,
+                                                .gap_us = behind_us,
+                                                .drift_ppm = c->lock.drift_ppm,
+                                                .on_polled = on_polled,
+                                                .ctx = s};
+    st = cluster_poll_open(&cluster_poll, &s->cluster_poll, err);
     if (st == STATUS_OK) {
-        news_open(&s->news, &s->loop, s->roll_call, s->hints);
+        news_open(&s->news, &s->loop, s->cluster_poll, s->hints);
     }
     return st;
 }

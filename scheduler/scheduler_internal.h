@@ -6,9 +6,9 @@
 
 #include "daemon/daemon.h"
 #include "daemon/telemetry.h"
+#include "scheduler/cluster_poll.h"
 #include "scheduler/news.h"
 #include "scheduler/report.h"
-#include "scheduler/roll_call.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_metrics.h"
 #include "scheduler/services.h"
@@ -44,7 +44,7 @@ struct scheduler {
     struct lead *lead;
     struct feeder *feeder;
     struct rescuer *rescuer;
-    struct roll_call *roll_call;
+    struct cluster_poll *cluster_poll;
     struct news news;
     struct services services;
     struct report *report;

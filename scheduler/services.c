@@ -36,11 +36,11 @@ void services_start(struct services *s)
     }
 }
 
-void services_roll(struct services *s, const struct roll *roll)
+void services_polled(struct services *s, const struct cluster_view *view)
 {
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        if (s->running[i] != NULL && table[i]->roll != NULL) {
-            table[i]->roll(s->running[i], roll);
+        if (s->running[i] != NULL && table[i]->polled != NULL) {
+            table[i]->polled(s->running[i], view);
         }
     }
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The leader's tasks. Each is a service in a file of its own and a row of the table in services.c.
- * Services start when leading begins and stop when it ends; each roll (once a second) and each new
- * configuration is passed to those that run. */
+ * Services start when leading begins and stop when it ends; each cluster poll (once a second) and
+ * each new configuration is passed to those that run. */
 #ifndef CLAIMD_SCHEDULER_SERVICES_H
 #define CLAIMD_SCHEDULER_SERVICES_H
 
 #include "config/config.h"
 #include "hints/hints.h"
 #include "metrics/metrics.h"
-#include "scheduler/roll_call.h"
+#include "scheduler/cluster_poll.h"
 
 #define SERVICES_MAX 9
 
@@ -29,9 +29,9 @@ struct service_env {
 struct service {
     const char *failed; /* log event if start() fails */
     enum status (*start)(const struct service_env *env, void **ret_self, struct err *err);
-    void (*roll)(void *self, const struct roll *roll);       /* may be NULL */
-    void (*wake)(void *self);                                /* may be NULL */
-    void (*reload)(void *self, const struct config *config); /* may be NULL */
+    void (*polled)(void *self, const struct cluster_view *view); /* may be NULL */
+    void (*wake)(void *self);                                    /* may be NULL */
+    void (*reload)(void *self, const struct config *config);     /* may be NULL */
     void (*stop)(void *self);
 };
 
@@ -41,7 +41,7 @@ struct services {
 };
 
 void services_start(struct services *s);
-void services_roll(struct services *s, const struct roll *roll);
+void services_polled(struct services *s, const struct cluster_view *view);
 void services_wake(struct services *s); /* a job has ended for which others wait */
 void services_reload(struct services *s, const struct config *config);
 void services_stop(struct services *s); /* may be called again */

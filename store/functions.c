@@ -64,7 +64,7 @@ static enum status end(struct admin *a, int version, struct err *err)
 static enum status refuse_newer(const struct admin_rows *rows, struct err *err)
 {
     if (admin_row_count(rows) == 0) {
-        return err_fail(err, STATUS_INTERNAL, "claimd.cluster has lost its row");
+        return err_fail(err, STATUS_INTERNAL, "table claimd.cluster has no row");
     }
     long there = strtol(admin_value(rows, 0, VERSION), NULL, 10);
     if (there <= sql_functions_version) {

@@ -459,7 +459,7 @@ enum status migrate_check(struct pg *pg, migrate_check_cb *done, void *ctx, stru
 {
     struct check *check = malloc(sizeof *check);
     if (check == NULL) {
-        return err_fail(err, STATUS_NOMEM, "schema check");
+        return err_fail(err, STATUS_NOMEM, "no memory for the schema check");
     }
     *check = (struct check){.done = done, .ctx = ctx};
     enum status st = pg_send_one(pg, &SQL_CLUSTER_READ, NULL, on_version, check, err);

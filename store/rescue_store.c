@@ -35,9 +35,10 @@ void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked 
                                   .silent_ms = pg_i64(r, row, 2)};
 }
 
-enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err)
+enum status rescue_store_pull_heartbeats(struct pg *pg, pg_done_cb *done, void *ctx,
+                                         struct err *err)
 {
-    return pg_send_one(pg, &SQL_RESCUE_PULL_BEATS, NULL, done, ctx, err);
+    return pg_send_one(pg, &SQL_RESCUE_PULL_HEARTBEATS, NULL, done, ctx, err);
 }
 
 enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,
@@ -66,9 +67,9 @@ void rescue_found_row(const struct pg_result *r, int row, struct rescue_found *r
 enum status rescue_store_move(struct pg *pg, const struct rescue_found *jobs, size_t count,
                               pg_done_cb *done, void *ctx, struct err *err)
 {
-    static const int64_t unknown[RESCUE_BATCH_MAX]; /* the positions of the rows that they held */
-    int64_t columns[3][RESCUE_BATCH_MAX];
-    assert(count <= RESCUE_BATCH_MAX);
+    static const int64_t unknown[RESCUE_ROUND_MAX]; /* the positions of the rows that they held */
+    int64_t columns[3][RESCUE_ROUND_MAX];
+    assert(count <= RESCUE_ROUND_MAX);
     for (size_t i = 0; i < count; i++) {
         columns[0][i] = jobs[i].id;
         columns[1][i] = jobs[i].fence;

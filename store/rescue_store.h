@@ -7,7 +7,7 @@
 
 #include "store/pg/pg.h"
 
-#define RESCUE_BATCH_MAX 256
+#define RESCUE_ROUND_MAX 256
 
 /* A worker that was marked dead.
  *
@@ -23,8 +23,8 @@ enum status rescue_store_mark_dead(struct pg *pg, const char *const *worker_ids,
 void rescue_marked_row(const struct pg_result *r, int row, struct rescue_marked *ret);
 
 /* Sets heartbeats that lie ahead of PostgreSQL's clock, which has gone back, to now. */
-enum status rescue_store_pull_beats(struct pg *pg, pg_done_cb *done, void *ctx,
-                                    struct err *err) MUST_USE;
+enum status rescue_store_pull_heartbeats(struct pg *pg, pg_done_cb *done, void *ctx,
+                                         struct err *err) MUST_USE;
 
 /* Records that these dead workers have no jobs left to move. */
 enum status rescue_store_swept(struct pg *pg, const char *const *worker_ids, size_t count,
@@ -59,7 +59,7 @@ struct rescue_moved {
     int64_t ready_us;
 };
 
-/* Moves at most RESCUE_BATCH_MAX jobs, given by id, fence and worker; rows: rescue_moved_row().
+/* Moves at most RESCUE_ROUND_MAX jobs, given by id, fence and worker; rows: rescue_moved_row().
  * LOCKED jobs were left alone because another session has locked them. A job without a row no
  * longer runs under that fence. Result RESCUE_STEP_FREED: at most as many jobs whose limit was
  * freed, as rows of rescue_freed_row(); their hints must be pushed, too. */

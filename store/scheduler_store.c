@@ -18,7 +18,7 @@ static void on_reported(void *ctx, enum status st, const struct pg_result *const
     }
     if (!pg_bool(results[0], 0, IS_OURS)) {
         err_set(&wrong, STATUS_CONFLICT, 0,
-                "the cluster has other lock nodes by now: %s, not %s as lock.nodes has here",
+                "the cluster's lock nodes are now %s, but lock.nodes here is %s",
                 pg_text(results[0], 0, LOCK_NODES, NULL), saying->fingerprint);
     }
     saying->done(saying->ctx, wrong.status, pg_time_us(results[0], 0, AT), &wrong);

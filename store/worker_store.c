@@ -14,7 +14,7 @@
 /* The state of a request until its reply. */
 struct waiting {
     worker_done_cb *done;
-    worker_beat_cb *beaten;
+    worker_heartbeat_cb *heartbeat;
     predecessor_cb *ended;
     handed_back_cb *handed_back;
     void *ctx;
@@ -24,7 +24,7 @@ static struct waiting *waiting_new(struct waiting from, struct err *err)
 {
     struct waiting *w = malloc(sizeof *w);
     if (w == NULL) {
-        err_set(err, STATUS_NOMEM, 0, "worker row");
+        err_set(err, STATUS_NOMEM, 0, "no memory for the worker's row");
         return NULL;
     }
     *w = from;
@@ -145,9 +145,8 @@ static void on_registered(void *ctx, enum status st, const struct pg_result *con
     struct waiting *w = ctx;
     struct err wrong = {0};
     if (st == STATUS_OK && pg_row_count(results[1]) == 0) {
-        st = err_fail(
-            &wrong, STATUS_CONFLICT,
-            "the cluster has other lock nodes by now: lock.nodes must be changed here, too");
+        st = err_fail(&wrong, STATUS_CONFLICT,
+                      "the cluster's lock nodes have changed: change lock.nodes here, too");
         err = &wrong;
     }
     w->done(w->ctx, st, err);
@@ -161,7 +160,7 @@ static enum status send_registration(struct pg *pg, struct params *params,
     autofree struct kind_columns *columns = malloc(sizeof *columns);
     if (columns == NULL) {
         free(w);
-        return err_fail(err, STATUS_NOMEM, "kinds of a worker");
+        return err_fail(err, STATUS_NOMEM, "no memory for the kinds of a worker");
     }
     struct pg_request request = {.step_count = 2};
     put_kinds(&params[0], r, columns);
@@ -199,23 +198,23 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
 
 /* Reads the reply. The names are borrowed from the rows; `names` has room for twice the number of
  * rows. */
-static void read_reply(const struct pg_result *rows, struct worker_beat_reply *reply,
+static void read_reply(const struct pg_result *rows, struct worker_heartbeat_reply *reply,
                        const char **names, struct worker_cancel *cancels,
                        struct worker_weight *weights)
 {
     int count = pg_row_count(rows);
     const char **kinds = names + count;
-    *reply = (struct worker_beat_reply){.is_dead = true,
-                                        .paused_queues = names,
-                                        .weights = weights,
-                                        .paused_kinds = kinds,
-                                        .asked = "",
-                                        .cancels = cancels};
+    *reply = (struct worker_heartbeat_reply){.is_dead = true,
+                                             .paused_queues = names,
+                                             .weights = weights,
+                                             .paused_kinds = kinds,
+                                             .asked = "",
+                                             .cancels = cancels};
     for (int row = 0; row < count; row++) {
         size_t len = 0;
         const char *what = pg_text(rows, row, 0, &len);
         const char *name = pg_text(rows, row, 1, &len);
-        if (strcmp(what, "beat") == 0) {
+        if (strcmp(what, "heartbeat") == 0) {
             reply->is_dead = false;
         } else if (strcmp(what, "cancel") == 0) {
             cancels[reply->cancel_count++] =
@@ -233,11 +232,11 @@ static void read_reply(const struct pg_result *rows, struct worker_beat_reply *r
     }
 }
 
-static void on_beaten(void *ctx, enum status st, const struct pg_result *const *results,
-                      const struct err *err)
+static void on_heartbeat(void *ctx, enum status st, const struct pg_result *const *results,
+                         const struct err *err)
 {
     struct waiting *w = ctx;
-    struct worker_beat_reply reply = {.is_dead = false};
+    struct worker_heartbeat_reply reply = {.is_dead = false};
     struct err no_memory = {.status = STATUS_OK};
     autofree const char **names = NULL;
     autofree struct worker_cancel *cancels = NULL;
@@ -248,17 +247,17 @@ static void on_beaten(void *ctx, enum status st, const struct pg_result *const *
         cancels = calloc(room, sizeof *cancels);
         weights = calloc(room, sizeof *weights);
         if (names == NULL || cancels == NULL || weights == NULL) {
-            st = err_fail(&no_memory, STATUS_NOMEM, "answer to a beat");
+            st = err_fail(&no_memory, STATUS_NOMEM, "no memory for the reply to a heartbeat");
             err = &no_memory;
         } else {
             read_reply(results[0], &reply, names, cancels, weights);
         }
     }
-    w->beaten(w->ctx, st, &reply, err);
+    w->heartbeat(w->ctx, st, &reply, err);
     free(w);
 }
 
-static void put_beat(struct params *p, const struct worker_beat *b)
+static void put_heartbeat(struct params *p, const struct worker_heartbeat *b)
 {
     const char *names[WORKER_KINDS_MAX];
     for (size_t i = 0; i < b->kind_count; i++) {
@@ -282,8 +281,8 @@ static void put_beat(struct params *p, const struct worker_beat *b)
     params_text_array(p, b->refused, NULL, b->refused_count);
 }
 
-enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,
-                              void *ctx, struct err *err)
+enum status worker_store_heartbeat(struct pg *pg, const struct worker_heartbeat *b,
+                                   worker_heartbeat_cb *done, void *ctx, struct err *err)
 {
     if (b->kind_count > WORKER_KINDS_MAX) {
         return err_fail(err, STATUS_INVALID, "%zu kinds: at most %d", b->kind_count,
@@ -291,11 +290,11 @@ enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker
     }
     struct params p = {.count = 0};
     struct pg_request request = {.step_count = 1};
-    put_beat(&p, b);
-    enum status st = params_step(&p, &SQL_WORKER_BEAT, &request.steps[0], err);
+    put_heartbeat(&p, b);
+    enum status st = params_step(&p, &SQL_WORKER_HEARTBEAT, &request.steps[0], err);
     if (st == STATUS_OK) {
-        struct waiting *w = waiting_new((struct waiting){.beaten = done, .ctx = ctx}, err);
-        st = w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_beaten, w, err);
+        struct waiting *w = waiting_new((struct waiting){.heartbeat = done, .ctx = ctx}, err);
+        st = w == NULL ? STATUS_NOMEM : send_for(pg, &request, on_heartbeat, w, err);
     }
     params_release(&p);
     return st;

@@ -42,7 +42,7 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
 
 #define WORKER_REFUSED_MAX 16 /* refused files of handlers that are reported */
 
-struct worker_beat {
+struct worker_heartbeat {
     const char *worker_id;
     int64_t stale_us;
     bool is_quiet;
@@ -78,7 +78,7 @@ struct worker_weight {
     int weight;
 };
 
-struct worker_beat_reply {
+struct worker_heartbeat_reply {
     bool is_dead; /* the row is marked dead or is gone: start over under a new id */
     const char *const *paused_queues;
     size_t paused_count;
@@ -90,10 +90,10 @@ struct worker_beat_reply {
     const struct worker_cancel *cancels; /* of jobs that run under this worker's id */
     size_t cancel_count;
 };
-typedef void worker_beat_cb(void *ctx, enum status st, const struct worker_beat_reply *reply,
-                            const struct err *err);
-enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,
-                              void *ctx, struct err *err) MUST_USE;
+typedef void worker_heartbeat_cb(void *ctx, enum status st,
+                                 const struct worker_heartbeat_reply *reply, const struct err *err);
+enum status worker_store_heartbeat(struct pg *pg, const struct worker_heartbeat *b,
+                                   worker_heartbeat_cb *done, void *ctx, struct err *err) MUST_USE;
 
 /* Makes this session LISTEN or UNLISTEN. */
 enum status worker_store_listen(struct pg *pg, const char *channel, bool is_on,

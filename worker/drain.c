@@ -46,8 +46,9 @@ void drain_check(struct worker *w)
     } else if (is_empty) {
         say_stopped(w);
     } else if (is_late) {
-        log_error("drain_incomplete", LOG_I64("jobs", active_total(&w->active)),
-                  LOG_TEXT("action", "they are rescued when our heartbeat is stale"));
+        log_error(
+            "drain_incomplete", LOG_I64("jobs", active_total(&w->active)),
+            LOG_TEXT("action", "the scheduler rescues them when this worker's heartbeat is stale"));
         w->exit_code = 1;
         worker_close(w);
     }

@@ -42,7 +42,7 @@ static const char USAGE[] =
     "saved.\n";
 
 /* One attempt. */
-struct turn {
+struct attempt {
     json_t *job;
     int64_t id;
     char *args;
@@ -70,7 +70,7 @@ static struct {
     json_t *jobs[JOBS_MAX];
     size_t count;
     size_t next;
-    struct turn turn;
+    struct attempt attempt;
     bool has_fields; /* --fields */
     bool is_running;
     bool is_failed;
@@ -120,32 +120,32 @@ static size_t length(const char *value)
     return value == NULL ? 0 : strlen(value);
 }
 
-static void release(struct turn *t)
+static void release(struct attempt *t)
 {
     free(t->args);
     free(t->tags);
     free(t->metadata);
     free(t->checkpoint);
     json_decref(t->job);
-    *t = (struct turn){.job = NULL};
+    *t = (struct attempt){.job = NULL};
 }
 
 static void begin(json_t *job)
 {
-    struct turn *t = &host.turn;
+    struct attempt *t = &host.attempt;
     const char *kind = text(job, "kind", "");
     const char *queue = text(job, "queue", "default");
     char *saved = TAKE(host.saved);
-    *t = (struct turn){.job = json_incref(job),
-                       .id = number(job, "id", 0),
-                       .args = dump(job, "args"),
-                       .tags = dump(job, "tags"),
-                       .metadata = dump(job, "metadata"),
-                       .checkpoint = saved == NULL ? dump(job, "checkpoint") : saved,
-                       .stop = json_string_value(json_object_get(job, "stop")),
-                       .stop_after_us = number(job, "stop_after_ms", -1) * US_PER_MS,
-                       .grace_us = number(job, "grace_ms", GRACE_MS_DEFAULT) * US_PER_MS,
-                       .begun_us = clock_boot_us()};
+    *t = (struct attempt){.job = json_incref(job),
+                          .id = number(job, "id", 0),
+                          .args = dump(job, "args"),
+                          .tags = dump(job, "tags"),
+                          .metadata = dump(job, "metadata"),
+                          .checkpoint = saved == NULL ? dump(job, "checkpoint") : saved,
+                          .stop = json_string_value(json_object_get(job, "stop")),
+                          .stop_after_us = number(job, "stop_after_ms", -1) * US_PER_MS,
+                          .grace_us = number(job, "grace_ms", GRACE_MS_DEFAULT) * US_PER_MS,
+                          .begun_us = clock_boot_us()};
     const char *args = t->args == NULL ? "{}" : t->args;
     t->id = t->id > 0 ? t->id : ++host.id;
     struct job_frame frame = {.id = t->id,
@@ -179,7 +179,7 @@ static void begin(json_t *job)
 
 /* ---- the outcome ---- */
 
-static const char *outcome(const struct turn *t, const struct slot_run *run)
+static const char *outcome(const struct attempt *t, const struct slot_run *run)
 {
     if (run->end == RUN_END_SAID) {
         return outcome_names[run->result->outcome];
@@ -220,7 +220,7 @@ static void print_json(const char *name, const char *bytes, size_t len)
     }
 }
 
-static void put_progress(json_t *line, const struct turn *t)
+static void put_progress(json_t *line, const struct attempt *t)
 {
     char words[RUNNER_PROGRESS_BYTES];
     uint32_t count = 0;
@@ -232,7 +232,7 @@ static void put_progress(json_t *line, const struct turn *t)
     }
 }
 
-static json_t *describe(const struct turn *t, const struct slot_run *run)
+static json_t *describe(const struct attempt *t, const struct slot_run *run)
 {
     json_t *line = json_pack("{s:s}", "outcome", outcome(t, run));
     const struct result_frame *r = run->result;
@@ -297,14 +297,14 @@ static void print_attempt(const json_t *line, const struct slot_run *run, const 
     (void)fflush(stdout);
 }
 
-static int64_t attempts_left(const struct turn *t)
+static int64_t attempts_left(const struct attempt *t)
 {
     const json_t *again = json_object_get(t->job, "again");
     return json_is_true(again) ? 1 : json_integer_value(again);
 }
 
 /* Plans the next attempt of the same job, if it has one. A snooze is not counted as an attempt. */
-static void plan_again(struct turn *t, const char *ended, const char *checkpoint, size_t len)
+static void plan_again(struct attempt *t, const char *ended, const char *checkpoint, size_t len)
 {
     json_t *again = attempts_left(t) > 0 ? json_copy(t->job) : NULL;
     if (again == NULL) {
@@ -324,7 +324,7 @@ static void plan_again(struct turn *t, const char *ended, const char *checkpoint
 static void on_ended(void *ctx, struct slot *slot, void *job, const struct slot_run *run)
 {
     static char checkpoint[JOB_CHECKPOINT_MAX];
-    struct turn *t = job;
+    struct attempt *t = job;
     json_auto_t *line = describe(t, run);
     uint32_t count = 0;
     size_t len = 0;
@@ -390,7 +390,7 @@ static const struct slot_events events = {.hello = on_hello,
 
 /* ---- time ---- */
 
-static void stop(struct turn *t)
+static void stop(struct attempt *t)
 {
     bool is_lease = strcmp(t->stop, "lease") == 0;
     t->stopped_us = clock_boot_us();
@@ -402,7 +402,7 @@ static void stop(struct turn *t)
     }
 }
 
-static bool is_stop_due(const struct turn *t, int64_t now_us)
+static bool is_stop_due(const struct attempt *t, int64_t now_us)
 {
     if (t->stop == NULL || t->stopped_us > 0 || !slot_has_started(host.slot, t->nonce)) {
         return false;
@@ -414,7 +414,7 @@ static bool is_stop_due(const struct turn *t, int64_t now_us)
 static void on_look(uv_timer_t *timer)
 {
     int64_t now_us = clock_boot_us();
-    struct turn *t = &host.turn;
+    struct attempt *t = &host.attempt;
     (void)timer;
     if (host.slot == NULL) {
         return;

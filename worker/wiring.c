@@ -39,7 +39,7 @@ static int spare_least(void *worker)
     return spare_take_least(worker);
 }
 
-static void on_heartbeat_answered(void *worker, const struct worker_beat_reply *reply)
+static void on_heartbeat_answered(void *worker, const struct worker_heartbeat_reply *reply)
 {
     struct worker *w = worker;
     listen_take(&w->intake, reply);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker: pop → lock → claim → run → finish → release. Every step is batched: a batch collects
- * while the previous one is in flight (ARCHITECTURE §4). One thread, one loop; nothing here blocks.
+ * The worker: pop → lock → claim → run → finish → release. Every step is done for a group of jobs:
+ * one collects while the previous one is in flight (ARCHITECTURE §4). One thread, one loop; nothing
+ * here blocks.
  *
  * The work is done by four parts, each in a folder and a library of its own. None calls another,
  * except that jobs/ gives orders to slots/: each has an `env` with what it needs from outside, and

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-static const double batch_sizes[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 0};
+static const double claim_sizes[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 0};
 
 static const struct metric_family finished = {.name = "claimd_jobs_finished_total",
                                               .help = "Ends of jobs that PostgreSQL has accepted.",
@@ -38,7 +38,7 @@ static const struct metric_family refused = {.name = "claimd_claims_refused_tota
                                              .type = METRIC_COUNTER,
                                              .labels = {"reason"}};
 static const struct metric_family jobs = {.name = "claimd_worker_jobs",
-                                          .help = "Jobs in hand.",
+                                          .help = "Active jobs of this worker, by phase.",
                                           .type = METRIC_GAUGE,
                                           .labels = {"phase"}};
 
@@ -82,11 +82,11 @@ static const struct single {
       .type = METRIC_COUNTER},
      offsetof(struct worker_metrics, runner_deaths)},
     {{.name = "claimd_lock_seconds",
-      .help = "One lock round of a batch.",
+      .help = "One round that locks the popped jobs.",
       .type = METRIC_HISTOGRAM},
      offsetof(struct worker_metrics, lock)},
     {{.name = "claimd_claim_seconds",
-      .help = "One claim of a batch in PostgreSQL, with its wait for the commit before it.",
+      .help = "One claim in PostgreSQL, including its wait for the previous commit.",
       .type = METRIC_HISTOGRAM},
      offsetof(struct worker_metrics, claim)},
     {{.name = "claimd_finish_seconds",
@@ -96,7 +96,7 @@ static const struct single {
     {{.name = "claimd_claim_batch_jobs",
       .help = "Jobs per claim.",
       .type = METRIC_HISTOGRAM,
-      .bounds = batch_sizes},
+      .bounds = claim_sizes},
      offsetof(struct worker_metrics, batch)},
     {{.name = "claimd_worker_slots",
       .help = "Jobs that can run at the same time.",

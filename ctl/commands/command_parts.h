@@ -25,16 +25,16 @@
     }
 
 /* Options of acts on all jobs that match, in ctl/commands/jobs/act_matches.c. */
-#define BULK_OPTIONS                                                               \
-    {"limit", "N", "at most so many, the newest; default: all, up to 10 million"}, \
-        {"dry-run", NULL, "only show how many jobs there are, and which"},         \
-        {"yes", NULL, "don't ask on a terminal"},                                  \
-    {                                                                              \
-        "quiet", NULL, "no progress on standard error"                             \
+#define BULK_OPTIONS                                                         \
+    {"limit", "N", "at most N, the newest; default: all, up to 10 million"}, \
+        {"dry-run", NULL, "only show how many jobs there are, and which"},   \
+        {"yes", NULL, "don't ask on a terminal"},                            \
+    {                                                                        \
+        "quiet", NULL, "no progress on standard error"                       \
     }
-#define BULK_HELP                                                                                  \
-    "\n\nOptions choose jobs as for jobs list. They are worked on in batches of 1000, the oldest " \
-    "first. After an interruption the same command goes on with the rest."
+#define BULK_HELP                                                                              \
+    "\n\nOptions choose jobs as for jobs list. They are worked on 1000 at a time, the oldest " \
+    "first. After an interruption the same command continues with the rest."
 
 /* Used by ctl/commands/enqueue/enqueue.c. */
 #define ENQUEUE_HELP                                                                     \

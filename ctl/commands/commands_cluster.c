@@ -71,9 +71,10 @@ static const struct ctl_command rows[] = {
     {.noun = "workers",
      .verb = "quiet",
      ONE_WORD("ID|HOST"),
-     .help = "Ask a worker, or all on a host, to take no new jobs.\n\n"
-             "It hears it with its next heartbeat, within 2 s, and stays so until it ends, or "
-             "until workers resume.",
+     .help =
+         "Ask a worker, or all on a host, to take no new jobs.\n\n"
+         "It learns of this with its next heartbeat, within 2 s, and stays so until it ends, or "
+         "until workers resume.",
      .examples = "claimctl workers quiet build-7",
      .options = {{"dry-run", NULL, "only show which"},
                  {"yes", NULL, "don't ask on a terminal, if they are several"}},
@@ -83,7 +84,7 @@ static const struct ctl_command rows[] = {
      .verb = "resume",
      ONE_WORD("ID|HOST"),
      .help = "Ask a worker that was asked to be quiet, or all on a host, to take jobs again.\n\n"
-             "It hears it with its next heartbeat, within 2 s. One that drains is refused.",
+             "It learns of this with its next heartbeat, within 2 s. A draining worker is refused.",
      .examples = "claimctl workers resume build-7",
      .options = {{"dry-run", NULL, "only show which"},
                  {"yes", NULL, "don't ask on a terminal, if they are several"}},
@@ -92,8 +93,8 @@ static const struct ctl_command rows[] = {
     {.noun = "workers",
      .verb = "drain",
      ONE_WORD("ID|HOST"),
-     .help = "Ask a worker, or all on a host, to end what runs, and then to end.\n\n"
-             "The same as SIGTERM: what still runs after worker.drain_ms is handed back.",
+     .help = "Ask a worker, or all on a host, to finish the running jobs and then to stop.\n\n"
+             "The same as SIGTERM: jobs that still run after worker.drain_ms are handed back.",
      .examples = "claimctl workers drain build-7",
      .options = {{"dry-run", NULL, "only show which"},
                  {"yes", NULL, "don't ask on a terminal, if they are several"}},

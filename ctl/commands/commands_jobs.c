@@ -30,15 +30,15 @@ static const struct ctl_command rows[] = {
           {"backoff", "FORM", "fixed:30s, list:1s,5s, linear:10s:1h, exponential:15s:1h~10%"},
           {"tag", "TEXT", "not empty; may be repeated"},
           {"metadata", "JSON|@FILE", "an object, for people and for jobs list"},
-          {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
+          {"exclusive", "KEY", "only one job with this key runs at a time"},
           {"second", "KEY", "a second exclusive key: it needs a place of both"},
           {"after", "ID[,ID...]", "wait until these jobs have ended"},
           {"batch", "ID", "add it to this batch, or all jobs of the file"},
           {"if-dead", "ACTION", "if one did not complete: cancel (default), run, hold"},
-          {"share", "KEY", "whose it is: jobs with different keys take turns"},
+          {"share", "KEY", "its tenant: jobs with different keys take turns"},
           {"unique", "KEY", "only if no other job with this key stands in the way"},
           {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME; or --unique for each"},
-          {"unique-for", "TIME", "so long, even if that job ends before"},
+          {"unique-for", "TIME", "for this time, even if that job ends earlier"},
           {"unique-states", "STATES", "queued, open, completed or all"},
           {"on-conflict", "ACTION", "error (default), ignore, replace_args, reschedule, replace"},
           {"file", "FILE", "JSON lines; - is standard input"},
@@ -95,9 +95,9 @@ static const struct ctl_command rows[] = {
      .words = "[ID...]",
      .words_max = MANY,
      .help = "Cancel jobs, by ID or by options.\n\n"
-             "One that runs is asked to end, and is `cancelling`: it ends as cancelled, unless its "
+             "A running job is asked to end, and is `cancelling`: it ends as cancelled, unless its "
              "handler is done first.\n\n"
-             "Each one independently: a job that can't be cancelled does not stop the others. The "
+             "A job that can't be cancelled does not stop the others. The "
              "exit code is that of the worst failure." BULK_HELP,
      .examples = "claimctl jobs cancel 42 43\n"
                  "claimctl jobs cancel --queue images --older-than 2h --dry-run",
@@ -110,8 +110,8 @@ static const struct ctl_command rows[] = {
      .help = "Run jobs now, by ID or by options: again, or before their time.\n\n"
              "A finished job runs again, with all its attempts; a completed one needs "
              "--even-completed, or --state completed. A retryable or scheduled job becomes due, "
-             "and keeps its attempts. One that is due stays as it is. Each one independently, as "
-             "with jobs cancel." BULK_HELP,
+             "and keeps its attempts. One that is due stays as it is. A job that can't be retried "
+             "does not stop the others." BULK_HELP,
      .examples = "claimctl jobs retry 42\n"
                  "claimctl jobs retry --state retryable --kind mail\n"
                  "claimctl jobs retry --kind mail --since 2h --error 'no route' --dry-run",
@@ -124,8 +124,8 @@ static const struct ctl_command rows[] = {
      .words = "[ID]",
      .words_max = 1,
      .help = "Change a queued job and print its new version, or all that options choose.\n\n"
-             "What is not named stays. What runs is what the job is when it is claimed; a running "
-             "job is not changed (exit code 5), unless by --apply next: then its next attempt, if "
+             "Fields that are not named stay. A job runs as it is when it is claimed. A running "
+             "job is not changed (exit code 5), except by --apply next: then its next attempt, if "
              "there is one, has the change. --expect refuses if the job has changed since. jobs "
              "show lists all edits.\n\n"
              "With an ID, --queue, --tag and --metadata are the same as --set-queue, --set-tag and "
@@ -162,8 +162,8 @@ static const struct ctl_command rows[] = {
      .words = "[ID...]",
      .words_max = MANY,
      .help = "Delete finished jobs from the history, by ID or by options.\n\n"
-             "With all their generations and failed attempts. Each one independently, as with jobs "
-             "cancel." BULK_HELP,
+             "This deletes all their generations and failed attempts, too. A job that can't be "
+             "deleted does not stop the others." BULK_HELP,
      .examples = "claimctl jobs delete 42\n"
                  "claimctl jobs delete --state completed --kind mail --older-than 2d --dry-run",
      .options = {FILTER_OPTIONS("default: all finished ones"), BULK_OPTIONS},
@@ -192,8 +192,8 @@ static const struct ctl_command rows[] = {
                  "claimctl batches open import --on-failure '{\"kind\": \"alert\"}'",
      .options = {{"follow-up", "JSON|@FILE",
                   "a job as enqueue_many() takes it, made once all have ended"},
-                 {"on-success", "JSON|@FILE", "one that is made if all have completed"},
-                 {"on-failure", "JSON|@FILE", "one that is made if one has not"}},
+                 {"on-success", "JSON|@FILE", "a job that is made if all have completed"},
+                 {"on-failure", "JSON|@FILE", "a job that is made if one did not complete"}},
      .run = batches_open},
     {.noun = "batches",
      .verb = "add",
@@ -208,7 +208,7 @@ static const struct ctl_command rows[] = {
     {.noun = "batches",
      .verb = "close",
      ONE_WORD("ID"),
-     .help = "Let no more jobs into a batch: it is over when those it has have ended.",
+     .help = "Close a batch to new jobs: it is over when all its jobs have ended.",
      .examples = "claimctl batches close 7",
      .act = &VERB_BATCH_CLOSE},
     {.noun = "batches",

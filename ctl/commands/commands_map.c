@@ -15,7 +15,7 @@ static const struct ctl_command rows[] = {
          "row's value goes. The rows are read in chunks by their key, and need no claimctl once "
          "they are loaded. The same call again runs what is new or has not completed.\n\n"
          "On a terminal, with --wait and with --into it follows the map to its end, and exits with "
-         "1 if rows failed. Ctrl-C leaves it running; map attach comes back.",
+         "1 if rows failed. Ctrl-C leaves it running; map attach follows it again.",
      .examples = "claimctl map --sql 'SELECT id FROM asset WHERE NOT done' --kind resize\n"
                  "claimctl map --sql 'TABLE asset' --into asset_result --kind resize\n"
                  "claimctl map --sql 'SELECT id FROM asset' --dry-run --kind resize",
@@ -59,7 +59,7 @@ static const struct ctl_command rows[] = {
      .verb = "limit",
      ONE_WORD("NAME"),
      .help = "Change how much of a map may run at a time or start in a time.\n\n"
-             "Holds at once; what runs beyond a lower limit goes on.",
+             "Takes effect at once; runs beyond a lower limit continue.",
      .examples = "claimctl map limit nightly --concurrency 80\n"
                  "claimctl map limit nightly --rate none",
      .options = {{"concurrency", "N", "1 to 1000 at a time on all workers; none: any"},
@@ -84,7 +84,7 @@ static const struct ctl_command rows[] = {
      .verb = "cancel",
      ONE_WORD("NAME"),
      .help = "Load no more of a map and cancel what is open of it.\n\n"
-             "Rows that run are asked to end. The same map call goes on with those that did not "
+             "Rows that run are asked to end. The same map call continues with those that did not "
              "complete.",
      .examples = "claimctl map cancel nightly",
      .run = map_cancel},

@@ -16,7 +16,7 @@ static const struct ctl_command rows[] = {
      .verb = "show",
      ONE_WORD("NAME"),
      .help = "Show one queue: its limits, what is kept, its open jobs by kind, its workers.\n\n"
-             "Of more than 100000 open jobs the first ones are counted by kind.",
+             "If more than 100000 jobs are open, only the first ones are counted by kind.",
      .examples = "claimctl queues show images",
      .act = &VERB_QUEUE_SHOW},
     {.noun = "queues",
@@ -24,7 +24,7 @@ static const struct ctl_command rows[] = {
      .words = "[NAME]",
      .words_max = 1,
      .help = "Start no more jobs of a queue, or of all; what runs goes on.\n\n"
-             "Workers hear it with their next heartbeat, within 2 s. --all: those that have an "
+             "Workers learn of it with their next heartbeat, within 2 s. --all: those that have an "
              "open job, a worker or a setting now, not those that come later.",
      .examples = "claimctl queues pause images\nclaimctl queues pause --all",
      .options = {{"all", NULL, "each queue that there is"},
@@ -43,16 +43,16 @@ static const struct ctl_command rows[] = {
      .verb = "limit",
      ONE_WORD("NAME"),
      .help = "Limit how many jobs of a queue run at a time, start, or are open.\n\n"
-             "What runs is limited from the next claim on, over all workers; what runs already "
-             "runs on. A queue that is full of open jobs, waiting or running, refuses new ones "
+             "The limit holds from the next claim on, over all workers; running jobs continue. A "
+             "queue that is full of open jobs, waiting or running, refuses new ones "
              "(exit code 5, SQLSTATE CL005).",
      .examples = "claimctl queues limit images --running 5\n"
                  "claimctl queues limit mails --rate 50/s\n"
                  "claimctl queues limit reports --max-open 1000\n"
                  "claimctl queues limit images --running none --rate none",
      .options = {{"running", "N", "at most so many, 1 to 10000, or none for no limit"},
-                 {"rate", "N/UNIT", "so many starts per s, m, h or d; or none for no limit"},
-                 {"max-open", "N", "so many jobs that have not ended; or none for no limit"}},
+                 {"rate", "N/UNIT", "at most N starts per s, m, h or d; none: no limit"},
+                 {"max-open", "N", "at most N jobs that have not ended; none: no limit"}},
      .no_option = NO_LIMIT,
      .act = &VERB_QUEUE_LIMIT},
     {.noun = "queues",
@@ -63,7 +63,7 @@ static const struct ctl_command rows[] = {
      .help = "Set what workers take of a queue beside the other queues they serve.\n\n"
              "N is 1 to 100. As soon as one queue of a worker has a weight, what it starts is "
              "shared among those with due jobs in proportion; a queue without a weight counts as "
-             "1. Priorities then hold within a queue only. Workers hear it within 2 s.",
+             "1. Priorities then hold within a queue only. Workers learn of it within 2 s.",
      .examples = "claimctl queues weight mails 9\nclaimctl queues weight mails none",
      .act = &VERB_QUEUE_WEIGHT},
     {.noun = "queues",
@@ -82,7 +82,7 @@ static const struct ctl_command rows[] = {
     {.noun = "queues",
      .verb = "clear",
      ONE_WORD("NAME"),
-     .help = "Cancel what is queued in a queue." BULK_HELP,
+     .help = "Cancel the queued jobs of a queue." BULK_HELP,
      .examples = "claimctl queues clear images --dry-run",
      .options = {{"state", "STATE", "only in these states; default: all but running"},
                  {"kind", "NAME", "only of these kinds"},
@@ -112,7 +112,7 @@ static const struct ctl_command rows[] = {
                  "claimctl keys limit 'customer:*' --running 1 --rate 50/m\n"
                  "claimctl keys limit customer-7 --running none --rate none",
      .options = {{"running", "N", "at most so many, 1 to 1000; none is 1, or as a pattern says"},
-                 {"rate", "N/UNIT", "so many starts per s, m, h or d; or none for no limit"}},
+                 {"rate", "N/UNIT", "at most N starts per s, m, h or d; none: no limit"}},
      .no_option = NO_LIMIT,
      .act = &VERB_KEY_LIMIT},
     {.noun = "kinds",
@@ -134,7 +134,7 @@ static const struct ctl_command rows[] = {
      .verb = "pause",
      ONE_WORD("NAME"),
      .help = "Start no more jobs of a kind, in any queue; what runs goes on.\n\n"
-             "Workers hear it with their next heartbeat, within 2 s.",
+             "Workers learn of it with their next heartbeat, within 2 s.",
      .examples = "claimctl kinds pause resize",
      .act = &VERB_KIND_PAUSE,
      .fixed = {"paused", "t"}},
@@ -222,16 +222,16 @@ static const struct ctl_command rows[] = {
                   "ticks that are over a minute late: none, latest, all; "
                   "default latest"},
                  {"missed-window", "TIME", "leave out those that are older; default 1d"},
-                 {"overlap", "POLICY", "while a job of it is open: run, skip; default run"},
-                 {"jitter", "TIME", "a job becomes due up to so much after its tick; at most 1d"},
+                 {"overlap", "POLICY", "while one of its jobs is open: run, skip; default run"},
+                 {"jitter", "TIME", "a job becomes due up to this much after its tick; at most 1d"},
                  {"backoff", "FORM", "as of enqueue; default: the kind's"},
                  {"grace", "TIME", "from stop until being killed; default: the kind's"},
-                 {"exclusive", "KEY", "of all jobs with this key one runs at a time"},
+                 {"exclusive", "KEY", "only one job with this key runs at a time"},
                  {"second", "KEY", "a second exclusive key: they need a place of both"},
-                 {"share", "KEY", "whose its jobs are: jobs with different keys take turns"},
+                 {"share", "KEY", "its tenant: jobs with different keys take turns"},
                  {"unique", "KEY", "skip a tick if a job with this key stands in the way"},
                  {"unique-by", "LIST", "a key made of kind, queue, args, args.NAME"},
-                 {"unique-for", "TIME", "so long, even if that job ends before"},
+                 {"unique-for", "TIME", "for this time, even if that job ends earlier"},
                  {"unique-states", "STATES", "queued, open, completed or all"},
                  {"on-conflict", "ACTION",
                   "what the skipped tick does with that job, if it waits: ignore (default), "
@@ -293,7 +293,7 @@ static const struct ctl_command rows[] = {
      .examples = "claimctl apply claimd.json --dry-run\n"
                  "claimctl apply claimd.json --prune --yes",
      .options = {{"dry-run", NULL, "only show what would change"},
-                 {"prune", NULL, "take back what is set and the file does not say"},
+                 {"prune", NULL, "reset settings that the file does not have"},
                  {"yes", NULL, "with --prune: don't ask on a terminal"}},
      .run = apply},
 };

@@ -11,7 +11,7 @@ static enum status set_paused(struct ctl *ctl, const struct ctl_args *args, bool
     const struct ctl_fixed paused = {"paused", is_paused ? "t" : "f"};
     bool is_all = ctl_value(args, "all") != NULL;
     if (is_all == (args->word_count > 0)) {
-        return err_fail(err, STATUS_INVALID, "allowed: either the name of a queue or --all");
+        return err_fail(err, STATUS_INVALID, "give either the name of a queue or --all");
     }
     if (!is_all) {
         return ctl_call_verb(ctl, args, &VERB_QUEUE_PAUSE, paused, err);
@@ -40,8 +40,7 @@ enum status kinds_set(struct ctl *ctl, const struct ctl_args *args, struct err *
     const struct ctl_fixed none = {NULL, NULL};
     const char *keep = ctl_value(args, "keep-completed");
     if (args->given_count == 0 || (keep != NULL && args->given_count > 1)) {
-        return err_fail(err, STATUS_INVALID,
-                        "allowed: either --keep-completed, or some of the other options");
+        return err_fail(err, STATUS_INVALID, "give either --keep-completed or other options");
     }
     if (keep == NULL) {
         return ctl_call_verb(ctl, args, &VERB_KIND_SET, none, err);

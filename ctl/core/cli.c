@@ -217,8 +217,7 @@ static enum status check_text(const char *dashes, const char *name, const char *
                               struct err *err)
 {
     if (!utf8_is_clean(value, strlen(value))) {
-        return err_fail(err, STATUS_INVALID, "%s%s: not UTF-8, in which all texts must be", dashes,
-                        name);
+        return err_fail(err, STATUS_INVALID, "%s%s: is not UTF-8; all texts must be", dashes, name);
     }
     return STATUS_OK;
 }

@@ -244,7 +244,7 @@ enum status completion(struct ctl *ctl, const struct ctl_args *args, struct err 
     const char *shell = args->words[0];
     bool is_zsh = strcmp(shell, "zsh") == 0;
     if (!is_zsh && strcmp(shell, "bash") != 0) {
-        return err_fail(err, STATUS_INVALID, "'%.40s' is not a shell that is known: bash, zsh",
+        return err_fail(err, STATUS_INVALID, "shell '%.40s' is not supported; allowed: bash, zsh",
                         shell);
     }
     autotext struct text text = TEXT_INIT(SCRIPT_MAX);

@@ -163,7 +163,7 @@ static enum status read_times(struct filter *f, const struct ctl_args *args, int
     bool is_age_only = ctl_value(args, "older-than") != NULL;
     const char *until_name = is_age_only ? "older-than" : "until";
     if (is_age_only && ctl_value(args, "until") != NULL) {
-        return err_fail(err, STATUS_INVALID, "allowed: either --until or --older-than");
+        return err_fail(err, STATUS_INVALID, "give either --until or --older-than");
     }
     enum status st = read_moment(args, "since", false, &since, err);
     if (st != STATUS_OK) {

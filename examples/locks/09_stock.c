@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 3000 pieces, 5000 buyers, two shops. Who has the lock looks at the stock and takes one piece if
- * there is one. The stock is kept on one of the masters, by plain GET and SET: without the lock
- * pieces would be sold twice. */
+ * 3000 pieces, 5000 buyers, two shops. A buyer that has the lock looks at the stock and takes one
+ * piece if there is one. The stock is kept on one of the masters, by plain GET and SET: without the
+ * lock pieces would be sold twice. */
 #include "common.h"
 
 #include <pthread.h>

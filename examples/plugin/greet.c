@@ -13,7 +13,7 @@ static enum claimd_outcome greet(const struct claimd_context *job)
     const char *field = strstr(job->args, "\"count\":"); /* use a JSON library in real life */
     long count = field == NULL ? 1 : strtol(field + strlen("\"count\":"), NULL, 10);
     if (count < 1 || count > 1000) {
-        return claimd_fail(job, "count is %ld, wanted 1 to 1000", count);
+        return claimd_fail(job, "count is %ld, expected 1 to 1000", count);
     }
     const struct timespec tenth = {.tv_nsec = 100000000};
     for (long i = 1; i <= count; i++) {

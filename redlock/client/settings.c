@@ -161,7 +161,8 @@ enum status settings_read(const struct redlock_options *options, struct settings
                          .on_event = options->on_event,
                          .ctx = options->ctx};
     if (options->size != 0 && options->size < sizeof *options) {
-        return err_fail(err, STATUS_INVALID, "redlock: size of the options: 0 or sizeof");
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: the size of the options must be 0 or sizeof");
     }
     enum status st = read_times(options, &s, err);
     if (st == STATUS_OK) {

@@ -28,7 +28,7 @@ static enum status check_bounds(const struct redlock_client *c, const struct red
                         "redlock: max_hold_ms is out of bounds: 0 = none, at most a year");
     }
     if (q->each && q->wait_ms != 0) {
-        return err_fail(err, STATUS_INVALID, "redlock: each does not wait: wait_ms must be 0");
+        return err_fail(err, STATUS_INVALID, "redlock: wait_ms must be 0 with each");
     }
     if (q->slots < 0 || q->slots > REDLOCK_SLOTS_MAX) {
         return err_fail(err, STATUS_INVALID, "redlock: %d slots, allowed are 0 to %d", q->slots,
@@ -52,7 +52,7 @@ static enum status check_slots(const struct redlock_request *q, struct err *err)
     }
     if ((q->key == NULL && q->count != 1) || q->each) {
         return err_fail(err, STATUS_INVALID,
-                        "redlock: slots and modes are of one key, and not for each");
+                        "redlock: slots and modes need a single key, without each");
     }
     enum status st = keys_check(key.bytes, key.len, &len, err);
     if (st == STATUS_OK && len + sizeof "#64" - 1 > REDLOCK_KEY_LEN_MAX) {
@@ -66,7 +66,8 @@ static enum status check(const struct redlock_client *c, const struct redlock_re
                          struct err *err)
 {
     if (q->size != 0 && q->size < sizeof *q) {
-        return err_fail(err, STATUS_INVALID, "redlock: size of the request: 0 or sizeof");
+        return err_fail(err, STATUS_INVALID,
+                        "redlock: the size of the request must be 0 or sizeof");
     }
     if ((q->key == NULL) == (q->keys == NULL)) {
         return err_fail(err, STATUS_INVALID, "redlock: give key, or keys and count");

@@ -190,7 +190,7 @@ static int read_password(struct cli *cli)
     cli->password[n] = '\0';
     size_t len = strcspn(cli->password, "\r\n");
     if (len == 0 || len == sizeof cli->password - 1) {
-        cli_tell("--password-file: %s: its first line is to have 1 to %d characters",
+        cli_tell("--password-file: %s: its first line must have 1 to %d characters",
                  cli->password_file, CLI_PASSWORD_SIZE - 2);
         return CLI_USAGE;
     }
@@ -226,7 +226,7 @@ int cli_ready(struct cli *cli)
     o->user = o->user != NULL ? o->user : getenv("REDLOCK_USER");
     o->password = cli->password[0] != '\0' ? cli->password : NULL;
     if (o->nodes == NULL) {
-        cli_tell("no nodes: say --nodes URL,URL,… or set REDLOCK_NODES");
+        cli_tell("no nodes: give --nodes URL,URL,… or set REDLOCK_NODES");
         return CLI_USAGE;
     }
     enum status st = settings_read(o, &cli->settings, &err);

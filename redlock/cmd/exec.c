@@ -271,7 +271,7 @@ static int64_t enforce(struct exec *x)
         x->turn.was_termed = true;
         /* A lease that is confirmed comes this close to its end only because of --max-hold. */
         bool is_over = x->max_hold_ms > 0 && redlock_state(x->turn.lock) == REDLOCK_STATE_HELD;
-        say(x, is_over ? "--max-hold is over: ending the command"
+        say(x, is_over ? "--max-hold has passed: ending the command"
                        : "the lock can't be kept: ending the command");
         group_signal(&x->turn.group, SIGTERM);
         group_signal(&x->turn.group, SIGCONT); /* a stopped command must get the SIGTERM, too */
@@ -400,7 +400,7 @@ static int signals_open(struct exec *x)
     (void)sigprocmask(SIG_BLOCK, &set, &x->old_mask);
     (void)signal(SIGCHLD, SIG_DFL); /* an ignored SIGCHLD would be inherited from our parent */
     if (x->signal_fd < 0 || x->timer_fd < 0) {
-        cli_tell("no descriptors: %s", strerrordesc_np(errno));
+        cli_tell("cannot open descriptors: %s", strerrordesc_np(errno));
         return CLI_SYSTEM;
     }
     return CLI_OK;

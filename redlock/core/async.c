@@ -137,7 +137,7 @@ static enum status check_label(const char *label, struct err *err)
     for (size_t i = 0; i < len; i++) {
         if (label[i] < ' ' || label[i] > '~') {
             return err_fail(err, STATUS_INVALID,
-                            "redlock: byte %zu of the label is no printable ASCII character",
+                            "redlock: byte %zu of the label is not a printable ASCII character",
                             i + 1);
         }
     }

@@ -71,7 +71,7 @@ static void take_error(struct node_slot *n, const struct redis_value *v)
         return;
     }
     (void)err_fail(&err, STATUS_INVALID, "the key %s can't be used: %s", n->lock->canary_key,
-                   class == REDIS_ERROR_NONE ? "an answer that no script of ours gives" : v->text);
+                   class == REDIS_ERROR_NONE ? "an unexpected reply" : v->text);
     redis_node_refuse(n->redis, &err);
 }
 

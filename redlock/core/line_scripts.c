@@ -46,7 +46,7 @@ const struct redis_script script_enter = {
     "  local length = " LINE_LUA_TURNS_MS "\n"
     "  if since == '-1' then\n" /* no client came into the gap */
     "    redis.call('DEL', foreign)\n"
-    "  elseif since and since ~= '0' then\n" /* turns as long as they had the key */
+    "  elseif since and since ~= '0' then\n" /* as long a turn as the foreign client had the key */
     "    length = math.max(20, math.min(500, now_ms() - tonumber(since)))\n"
     "    redis.call('SET', foreign, '0', 'PX', 60000)\n"
     "  end\n"

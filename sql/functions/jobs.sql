@@ -57,7 +57,7 @@ BEGIN
     END IF;
     until_at := clock_timestamp() + wait.timeout;
     IF EXISTS (SELECT FROM job j WHERE j.id = wait.id AND j.xmin = mine) THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || wait.id || ' is of this transaction: commit first';
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || wait.id || ' was made in this transaction: commit first';
     END IF;
     LOOP
         SELECT * INTO found_job FROM job_status(wait.id);

@@ -193,7 +193,7 @@ BEGIN
     at := CASE date_trunc('second', at) WHEN at THEN at + interval '1 us' ELSE at END;
     new_id := schedule_enqueue(s, at, 'run');
     IF new_id IS NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'schedule ' || quote_literal(name) || ' was run this very moment';
+        RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'schedule ' || quote_literal(name) || ' was run at this very moment: try again';
     END IF;
     UPDATE schedule r
        SET fired_at = at, job_ids = CASE overlap WHEN 'skip' THEN s.job_ids ELSE '{}' END || new_id

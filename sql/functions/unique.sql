@@ -104,7 +104,7 @@ BEGIN
             RETURN taken;
         END IF;
     END LOOP;
-    RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'unique_key: it changes hands all the time: try again';
+    RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'unique_key: other transactions keep taking it: try again';
 END $$;
 
 -- Does what on_conflict says about the job that has the key, or raises CL004. False if that job no longer stands in the way, because
@@ -133,7 +133,7 @@ BEGIN
     END IF;
     SELECT CASE WHEN j.state = 'running' THEN ' and runs' ELSE ' and waits' END INTO found_state FROM job j WHERE j.id = holder.job_id;
     RAISE EXCEPTION USING ERRCODE = 'CL004', DETAIL = holder.job_id::text,
-        MESSAGE = format('unique_key: job %s has this key%s%s', holder.job_id, COALESCE(found_state, ' and is over'),
+        MESSAGE = format('unique_key: job %s has this key%s%s', holder.job_id, COALESCE(found_state, ' and has ended'),
                          CASE WHEN r.on_conflict <> 'error' THEN ': only one that waits can be changed' END);
 END $$;
 

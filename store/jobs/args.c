@@ -99,7 +99,7 @@ enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_
 {
     struct args_request *a = malloc(sizeof *a);
     if (a == NULL) {
-        return err_fail(err, STATUS_NOMEM, "args of job %lld", (long long)id);
+        return err_fail(err, STATUS_NOMEM, "no memory for the args of job %lld", (long long)id);
     }
     *a = (struct args_request){.store = s, .id = id, .fence = fence, .done = done, .ctx = ctx};
     if (s->args.in_flight >= IN_FLIGHT_MAX) {

@@ -58,7 +58,7 @@ enum status claim_new(const struct claim_request *r, struct claim **ret_claim, s
     struct claim *c = calloc(1, sizeof *c + n * per_id + r->kind_count * sizeof(const char *) +
                                     kind_bytes(r) + 1);
     if (c == NULL) {
-        return err_fail(err, STATUS_NOMEM, "claim of %zu jobs", n);
+        return err_fail(err, STATUS_NOMEM, "no memory for a claim of %zu jobs", n);
     }
     char *at = (char *)(c + 1);
     c->jobs = carve(&at, n * sizeof *c->jobs);
@@ -223,7 +223,7 @@ enum status claim_put_job(struct claim *c, size_t n, const struct pg_result *row
     job.metadata = has_metadata ? keep_column(c, rows, row, COLUMN_METADATA) : NULL;
     if (job.kind == NULL || job.queue == NULL || (has_args && job.args == NULL) ||
         (has_tags && job.tags == NULL) || (has_metadata && job.metadata == NULL)) {
-        return err_fail(err, STATUS_NOMEM, "claimed job %lld", (long long)job.id);
+        return err_fail(err, STATUS_NOMEM, "no memory for claimed job %lld", (long long)job.id);
     }
     const struct kind_defaults *kind = kind_cache_find(kinds, job.kind);
     assert(kind != NULL); /* only kinds in the cache are claimed */

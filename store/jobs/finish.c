@@ -101,7 +101,8 @@ enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx
 
     struct finish *f = malloc(size);
     if (f == NULL) {
-        return err_fail(err, STATUS_NOMEM, "finish of job %lld", (long long)from->id);
+        return err_fail(err, STATUS_NOMEM, "no memory for the finish of job %lld",
+                        (long long)from->id);
     }
     *f = (struct finish){.f = *from, .done = done, .ctx = ctx, .bytes = size};
     f->f.delay_us = SEEDED_BUG(17) ? from->delay_us : delay_in_range(from->delay_us);

@@ -20,10 +20,10 @@ struct finish {
     size_t bytes;
     bool is_unknown; /* sent before, and the reply was lost */
     bool is_refused; /* its data were refused, so it is recorded as a failure instead */
-    bool is_settled; /* scratch space for the batch that holds it */
-    bool is_suspect; /* refused when it was alone in a batch; from then on it is sent alone */
+    bool is_settled; /* scratch space for the segment that holds it */
+    bool is_suspect; /* refused when it was alone in a segment; from then on it is sent alone */
     int refusals;    /* number of refusals alone, each after others had been committed */
-    uint64_t suspect_since; /* number of batches committed at the time of the last refusal */
+    uint64_t suspect_since; /* number of segments committed at the time of the last refusal */
     int64_t again_us;       /* BOOTTIME until which it is set aside */
     int64_t wait_us;        /* how long it was set aside the last time */
 };

@@ -6,9 +6,9 @@
 #define CLAIMD_STORE_JOBS_INTERNAL_H
 
 #include "base/rand.h"
-#include "store/jobs/batch.h"
-#include "store/jobs/gather.h"
+#include "store/jobs/group_commit.h"
 #include "store/jobs/job_store.h"
+#include "store/jobs/segment.h"
 #include "store/jobs/suspects.h"
 #include "store/pg/params.h"
 
@@ -34,7 +34,7 @@ struct job_store {
     bool is_closed;
 
     struct finish_queue waiting;
-    struct gather gather;
+    struct group_commit group_commit;
     struct finish_queue locked; /* until locked_until_us */
     int64_t locked_until_us;
     struct suspects suspects;
@@ -47,19 +47,19 @@ struct job_store {
     struct kind_cache kinds;
     struct args_queue args;
 
-    /* At most one batch is in flight; the next one gathers meanwhile. */
-    struct batch batch;
+    /* At most one segment is in flight; requests that arrive meanwhile go into the next one. */
+    struct segment segment;
     bool is_in_flight;
     /* the session whose fences were checked to be new: its pg_up_since_us() */
     int64_t fence_checked_us;
-    int64_t fence_checking_us; /* the session that the batch in flight checks */
+    int64_t fence_checking_us; /* the session that the segment in flight checks */
     int64_t fence_known;       /* the highest fence that a claim of ours has drawn */
     struct claim_queue lost;   /* claims whose reply was lost: read back before anything else */
     int64_t lost_fence;        /* fence_known when they were sent */
     char lost_worker_id[JOB_WORKER_ID_SIZE];
 
     bool is_claims_turn;
-    bool was_limited; /* the previous batch was limited: now it is the others' turn */
+    bool was_limited; /* the previous segment was limited: now it is the others' turn */
     freed_cb *on_freed;
     void *ctx;
     int64_t careful_until_us;

@@ -99,7 +99,7 @@ enum status job_store_open(const struct job_store_options *options, struct job_s
 {
     struct job_store *s = calloc(1, sizeof *s);
     if (s == NULL) {
-        return err_fail(err, STATUS_NOMEM, "job store");
+        return err_fail(err, STATUS_NOMEM, "no memory for the job store");
     }
     s->pg = options->pg;
     s->loop = options->loop;
@@ -138,14 +138,14 @@ void job_store_close(struct job_store *s)
     }
     s->is_closed = true;
     finish_queue_release(&s->waiting);
-    finish_queue_release(&s->gather.finishes);
+    finish_queue_release(&s->group_commit.finishes);
     finish_queue_release(&s->locked);
     suspects_release(&s->suspects);
     claim_queue_release(&s->claims);
     claim_queue_release(&s->limited);
     claim_queue_release(&s->lost);
     args_queue_release(&s->args);
-    batch_release(&s->batch);
+    segment_release(&s->segment);
     kind_cache_release(&s->kinds);
     uv_close((uv_handle_t *)&s->prepare, on_handle_closed);
     uv_close((uv_handle_t *)&s->check, on_handle_closed);
@@ -203,7 +203,7 @@ enum status job_store_finish(struct job_store *s, const struct job_finish *finis
     }
     s->unsettled++;
     s->unsettled_bytes += f->bytes;
-    finish_queue_push(finish->may_gather ? &s->gather.finishes : &s->waiting, f);
+    finish_queue_push(finish->may_group ? &s->group_commit.finishes : &s->waiting, f);
     return STATUS_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A worker's writes to jobs: claim and finish, batched naturally. While one round trip is in
- * flight, finishes and claims gather; the next segment carries all of them and has one commit.
+ * A worker's writes to jobs: claim and finish. Requests that arrive while one round trip is in
+ * flight wait; the next segment carries all of them and has one commit.
  * Every write after the claim is fenced (lock.G3), and checks the worker's id as well.
  *
  * It handles the hard cases, so that callers only see verdicts:
@@ -9,8 +9,8 @@
  *   and so are those of the next 10 s (INTERFACES rule 4). Skipped rows are kept and tried again.
  * - The connection is lost after sending: the outcome is read back by fence, then the write is
  *   repeated or settled (ARCHITECTURE §4.11).
- * - A row refuses its data: the batch is bisected, and the one offender fails with "result refused"
- *   (§4.9).
+ * - A row refuses its data: the segment is bisected, and the one offender fails with "result
+ *   refused" (§4.9).
  * - A failover: before a session's first claim, the fence moves past those that the lost primary
  *   issued.
  * - Any other refusal, or PostgreSQL is unreachable: everything is kept and tried again, with
@@ -176,7 +176,7 @@ struct job_finish {
     bool overran;   /* COMPLETED: after its timeout, which is recorded */
     bool keeps_log; /* COMPLETED: its log, if there is one, is recorded, unless the job is unkept */
     bool is_unkept; /* COMPLETED: only counted, unless other jobs or a batch need it */
-    bool may_gather; /* may be delayed a few ms to join a batch: no other job depends on it */
+    bool may_group; /* may be delayed a few ms to join a group commit: no other job depends on it */
     /* COMPLETED: delete its row in job_live, too; other kinds of finish do so anyway */
     bool has_live;
     const char *outcome; /* for job_attempt: "failed", "crashed", "timeout", "lost"… */
@@ -257,7 +257,7 @@ struct job_store_counters {
     uint64_t commits;
     uint64_t locked_repeats;
     uint64_t unknown_outcomes;
-    uint64_t refused_batches; /* batches that PostgreSQL refused, for any reason */
+    uint64_t refused_segments; /* segments that PostgreSQL refused, for any reason */
 };
 const struct job_store_counters *job_store_counters(const struct job_store *s);
 

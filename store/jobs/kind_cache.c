@@ -60,7 +60,7 @@ static enum status want(struct kind_cache *c, const char *name, struct err *err)
     }
     struct kind_defaults *kinds = realloc(c->kinds, (c->count + 1) * sizeof *kinds);
     if (kinds == NULL) {
-        return err_fail(err, STATUS_NOMEM, "defaults of kind '%s'", name);
+        return err_fail(err, STATUS_NOMEM, "no memory for the defaults of kind '%s'", name);
     }
     c->kinds = kinds;
     size_t at = place_of(c, name);

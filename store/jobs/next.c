@@ -3,12 +3,12 @@
  * Finds jobs that may be claimed: because a run has ended, because they were refused for a limit,
  * or because their lock was held. */
 #include "sql/queries.h"
-#include "store/jobs/batch.h"
 #include "store/jobs/internal.h"
+#include "store/jobs/segment.h"
 
 #include <assert.h>
 
-void batch_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
+void segment_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, void *ctx)
 {
     for (int row = 0; row < pg_row_count(rows); row++) {
         size_t len = 0;
@@ -35,7 +35,7 @@ static void on_next(void *ctx, enum status st, const struct pg_result *const *re
     struct next_request *n = ctx;
     if (store_request_ended(n->store)) {
         if (st == STATUS_OK) {
-            batch_tell_freed_rows(results[0], n->each, n->ctx);
+            segment_tell_freed_rows(results[0], n->each, n->ctx);
         }
         n->done(n->ctx, st == STATUS_OK ? STATUS_OK : STATUS_UNAVAILABLE);
     }
@@ -48,7 +48,7 @@ static enum status ask(const struct next_request *request, const struct pg_state
     assert(count <= CLAIM_IDS_MAX);
     struct next_request *n = malloc(sizeof *n);
     if (n == NULL) {
-        return err_fail(err, STATUS_NOMEM, "what comes next of %zu jobs", count);
+        return err_fail(err, STATUS_NOMEM, "no memory for what follows %zu jobs", count);
     }
     *n = *request;
     struct params p = {.count = 0};

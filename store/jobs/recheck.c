@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #define NOBODY "00000000-0000-0000-0000-000000000000"
-#define RECHECK_IDS_MAX (BATCH_CLAIMS_MAX + BATCH_FINISHES_MAX)
+#define RECHECK_IDS_MAX (SEGMENT_CLAIMS_MAX + SEGMENT_FINISHES_MAX)
 
 enum { STEP_JOBS, STEP_ANEW, STEP_FINISHED };
 
@@ -36,7 +36,7 @@ struct recheck {
     struct finish_queue finishes;
     struct claim_queue claims;
     struct params params[STEP_FINISHED + 1];
-    int64_t exhausted[BATCH_CLAIMS_MAX]; /* found available without an attempt left (lock.G5) */
+    int64_t exhausted[SEGMENT_CLAIMS_MAX]; /* found available without an attempt left (lock.G5) */
     size_t exhausted_count;
 };
 
@@ -81,8 +81,8 @@ void recheck_add_claim(struct recheck *r, struct claim *c)
 
 static enum status build_finished(struct recheck *r, struct pg_request *request, struct err *err)
 {
-    int64_t ids[BATCH_FINISHES_MAX];
-    int64_t fences[BATCH_FINISHES_MAX];
+    int64_t ids[SEGMENT_FINISHES_MAX];
+    int64_t fences[SEGMENT_FINISHES_MAX];
     int64_t since_us = INT64_MAX;
     size_t count = 0;
     for (const struct finish *f = r->finishes.first; f != NULL; f = f->next) {
@@ -287,7 +287,7 @@ static enum status settle(struct recheck *r, const struct pg_result *const *resu
     autofree struct index_entry *by_fence =
         has_finishes ? index_rows(results[STEP_FINISHED], ENDED_FENCE) : NULL;
     if (by_id == NULL || (has_finishes && by_fence == NULL)) {
-        return err_fail(err, STATUS_NOMEM, "index of rechecked jobs");
+        return err_fail(err, STATUS_NOMEM, "no memory for the index of rechecked jobs");
     }
     for (struct claim *c = r->claims.first; c != NULL; c = c->next) {
         for (size_t n = 0; n < c->count; n++) {

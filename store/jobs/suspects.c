@@ -11,7 +11,7 @@
 
 void suspects_init(struct suspects *s)
 {
-    *s = (struct suspects){.finish_max = BATCH_FINISHES_MAX};
+    *s = (struct suspects){.finish_max = SEGMENT_FINISHES_MAX};
 }
 
 void suspects_release(struct suspects *s)
@@ -21,7 +21,7 @@ void suspects_release(struct suspects *s)
 
 bool suspects_is_searching(const struct suspects *s)
 {
-    return s->finish_max < BATCH_FINISHES_MAX;
+    return s->finish_max < SEGMENT_FINISHES_MAX;
 }
 
 /* False for trouble of the server as a whole: UNAVAILABLE, TIMEOUT, CONFLICT, LIMIT. */
@@ -30,15 +30,15 @@ static bool may_be_data(const struct err *err)
     return err->status == STATUS_INVALID || err->status == STATUS_INTERNAL;
 }
 
-/* Removes the only finish from the batch. */
-static struct finish *take_only(struct batch *b)
+/* Removes the only finish from the segment. */
+static struct finish *take_only(struct segment *segment)
 {
-    assert(b->finish_count == 1);
+    assert(segment->finish_count == 1);
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        if (b->finishes[k].count > 0) {
-            b->finishes[k].count = 0;
-            b->finish_count = 0;
-            return b->finishes[k].items[0];
+        if (segment->finishes[k].count > 0) {
+            segment->finishes[k].count = 0;
+            segment->finish_count = 0;
+            return segment->finishes[k].items[0];
         }
     }
     assert(false);
@@ -66,7 +66,7 @@ static bool blame_one(struct suspects *s, struct finish *f, const struct err *er
     bool is_its_own = err->status == STATUS_INVALID || f->refusals >= REFUSALS_MAX;
     f->is_suspect = true;
     f->suspect_since = s->commits;
-    s->finish_max = BATCH_FINISHES_MAX;
+    s->finish_max = SEGMENT_FINISHES_MAX;
     if (is_its_own && finish_refuse(f, err->msg, NULL) == STATUS_OK) {
         finish_queue_push_front(waiting, f);
     } else {
@@ -75,16 +75,16 @@ static bool blame_one(struct suspects *s, struct finish *f, const struct err *er
     return is_its_own || others_pass;
 }
 
-bool suspects_blame(struct suspects *s, struct batch *b, const struct err *err,
+bool suspects_blame(struct suspects *s, struct segment *segment, const struct err *err,
                     struct finish_queue *waiting, int64_t now_us)
 {
-    if (b->finish_count == 0 || !may_be_data(err)) {
+    if (segment->finish_count == 0 || !may_be_data(err)) {
         return false;
     }
-    if (b->finish_count == 1 && b->claims.first == NULL) {
-        return blame_one(s, take_only(b), err, waiting, now_us);
+    if (segment->finish_count == 1 && segment->claims.first == NULL) {
+        return blame_one(s, take_only(segment), err, waiting, now_us);
     }
-    s->finish_max = b->finish_count > 1 ? b->finish_count / 2 : 1;
+    s->finish_max = segment->finish_count > 1 ? segment->finish_count / 2 : 1;
     return true;
 }
 
@@ -92,7 +92,7 @@ void suspects_committed(struct suspects *s)
 {
     s->commits++;
     size_t doubled = s->finish_max * 2;
-    s->finish_max = doubled < BATCH_FINISHES_MAX ? doubled : BATCH_FINISHES_MAX;
+    s->finish_max = doubled < SEGMENT_FINISHES_MAX ? doubled : SEGMENT_FINISHES_MAX;
 }
 
 void suspects_retry(struct suspects *s, struct finish_queue *waiting, int64_t now_us)

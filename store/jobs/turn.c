@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The work of the job store at the end of each turn of the loop: it sends one batch at a time, and
- * acts on the reply. */
+ * The work of the job store at the end of each turn of the loop: it sends one segment at a time,
+ * and acts on the reply. */
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/timer.h"
@@ -31,7 +31,7 @@ static void arm(struct job_store *s, int64_t at_us)
     }
 }
 
-/* Sends no batch for a while, longer each time. */
+/* Sends no segment for a while, longer each time. */
 static void back_off(struct job_store *s, const struct err *why)
 {
     s->trouble = *why;
@@ -74,13 +74,13 @@ void store_claim_limited(struct job_store *s, struct claim *c)
     claim_within_limits(s, c);
 }
 
-/* ---- batches ---- */
+/* ---- segments ---- */
 
 static void pass_on_finishes(struct job_store *s, struct recheck *r)
 {
     struct finish_queue settled = {.first = NULL};
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        struct finish_list *list = &s->batch.finishes[k];
+        struct finish_list *list = &s->segment.finishes[k];
         for (size_t i = 0; i < list->count; i++) {
             struct finish *f = list->items[i];
             if (f->is_settled) {
@@ -93,7 +93,7 @@ static void pass_on_finishes(struct job_store *s, struct recheck *r)
         }
         list->count = 0;
     }
-    s->batch.finish_count = 0;
+    s->segment.finish_count = 0;
     for (struct finish *f = finish_queue_pop(&settled); f != NULL; f = finish_queue_pop(&settled)) {
         store_settle_finish(s, f, f->is_refused ? FINISH_REFUSED : FINISH_ACCEPTED);
     }
@@ -120,45 +120,47 @@ static void pass_on_claims(struct job_store *s, struct claim_queue *from, struct
     }
 }
 
-static void batch_committed(struct job_store *s)
+static void segment_committed(struct job_store *s)
 {
     struct recheck *r = recheck_new(s, &s->kinds);
     pass_on_finishes(s, r);
-    pass_on_claims(s, &s->batch.claims, r);
+    pass_on_claims(s, &s->segment.claims, r);
     recheck_send(r);
 }
 
-static void batch_failed(struct job_store *s, enum status st, const struct err *err)
+static void segment_failed(struct job_store *s, enum status st, const struct err *err)
 {
-    struct batch *b = &s->batch;
+    struct segment *segment = &s->segment;
     if (st == STATUS_UNKNOWN) {
         s->counters.unknown_outcomes++;
-        batch_return_finishes(b, &s->waiting, true);
-        batch_return_claims(b, &s->lost);
+        segment_return_finishes(segment, &s->waiting, true);
+        segment_return_claims(segment, &s->lost);
         return;
     }
     bool is_locked = strcmp(err->code, "55P03") == 0;
-    s->counters.refused_batches++;
+    s->counters.refused_segments++;
     bool is_retried = false;
-    if (is_locked && !b->is_careful) {
+    if (is_locked && !segment->is_careful) {
         s->counters.locked_repeats++;
         s->careful_until_us = clock_boot_us() + CAREFUL_US;
         is_retried = true;
     } else if (!is_locked && !(SEEDED_BUG(17) && strncmp(err->code, "23", 2) == 0)) {
-        is_retried = suspects_blame(&s->suspects, b, err, &s->waiting, clock_boot_us());
+        is_retried = suspects_blame(&s->suspects, segment, err, &s->waiting, clock_boot_us());
     }
-    batch_return_finishes(b, &s->waiting, false);
+    segment_return_finishes(segment, &s->waiting, false);
     if (is_retried) {
-        batch_return_claims(b, b->claims.first != NULL && b->claims.first->is_limited ? &s->limited
-                                                                                      : &s->claims);
+        segment_return_claims(segment,
+                              segment->claims.first != NULL && segment->claims.first->is_limited
+                                  ? &s->limited
+                                  : &s->claims);
         return;
     }
     back_off(s, err);
-    store_answer_claims(s, &b->claims, CLAIM_NOT_TRIED);
+    store_answer_claims(s, &segment->claims, CLAIM_NOT_TRIED);
 }
 
-static void on_batch(void *ctx, enum status st, const struct pg_result *const *results,
-                     const struct err *err)
+static void on_segment(void *ctx, enum status st, const struct pg_result *const *results,
+                       const struct err *err)
 {
     struct job_store *s = ctx;
     if (!store_request_ended(s)) {
@@ -166,29 +168,29 @@ static void on_batch(void *ctx, enum status st, const struct pg_result *const *r
     }
     s->is_in_flight = false;
     if (st != STATUS_OK) {
-        batch_failed(s, st, err);
+        segment_failed(s, st, err);
         return;
     }
     s->backoff_us = 0;
     s->trouble.status = STATUS_OK;
-    s->counters.commits += s->batch.finish_count > 0 || s->batch.claims.first != NULL;
-    if (s->batch.finish_count > 0) {
+    s->counters.commits += s->segment.finish_count > 0 || s->segment.claims.first != NULL;
+    if (s->segment.finish_count > 0) {
         suspects_committed(&s->suspects);
     }
-    if (s->batch.checks_fence) {
+    if (s->segment.checks_fence) {
         s->fence_checked_us = s->fence_checking_us;
     }
-    batch_settle(&s->batch, &s->kinds, results, clock_boot_us(), &s->fence_known);
-    batch_committed(s);
+    segment_settle(&s->segment, &s->kinds, results, clock_boot_us(), &s->fence_known);
+    segment_committed(s);
     if (s->on_freed != NULL) {
-        batch_tell_freed(&s->batch, results, s->on_freed, s->ctx); /* after their releases */
+        segment_tell_freed(&s->segment, results, s->on_freed, s->ctx); /* after their releases */
     }
 }
 
-/* While a finish with bad data is searched for, claims are sent in batches of their own. */
-static void fill_batch(struct job_store *s, int64_t now_us)
+/* While a finish with bad data is searched for, claims are sent in segments of their own. */
+static void fill_segment(struct job_store *s, int64_t now_us)
 {
-    struct batch *b = &s->batch;
+    struct segment *segment = &s->segment;
     bool is_limited = s->limited.first != NULL &&
                       !(s->was_limited && (s->claims.first != NULL || s->waiting.first != NULL));
     struct claim_queue *claims = is_limited ? &s->limited : &s->claims;
@@ -198,53 +200,55 @@ static void fill_batch(struct job_store *s, int64_t now_us)
     bool is_searching = suspects_is_searching(&s->suspects);
     bool is_claims_only = is_searching && s->is_claims_turn && has_claims;
     s->was_limited = is_limited;
-    b->has_suspect = false;
-    b->checks_fence = has_claims && s->fence_checked_us != pg_up_since_us(s->pg);
-    b->is_careful = now_us < s->careful_until_us;
-    b->reads_kinds = has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
-    if (b->checks_fence) {
+    segment->has_suspect = false;
+    segment->checks_fence = has_claims && s->fence_checked_us != pg_up_since_us(s->pg);
+    segment->is_careful = now_us < s->careful_until_us;
+    segment->reads_kinds =
+        has_claims && (!knows_kinds || now_us - s->kinds.loaded_us > KINDS_FRESH_US);
+    if (segment->checks_fence) {
         s->fence_checking_us = pg_up_since_us(s->pg);
         return;
     }
     if (!is_claims_only && !is_limited) {
-        batch_take_finishes(b, &s->waiting, s->suspects.finish_max);
+        segment_take_finishes(segment, &s->waiting, s->suspects.finish_max);
     }
-    if (knows_kinds && !b->has_suspect && (!is_searching || b->finish_count == 0)) {
-        batch_take_claims(b, claims);
+    if (knows_kinds && !segment->has_suspect && (!is_searching || segment->finish_count == 0)) {
+        segment_take_claims(segment, claims);
     }
     s->is_claims_turn = !is_claims_only;
 }
 
 /* Sends what waits, and answers what can't be sent. */
-static void send_batch(struct job_store *s, int64_t now_us)
+static void send_segment(struct job_store *s, int64_t now_us)
 {
-    struct batch *b = &s->batch;
-    fill_batch(s, now_us);
-    if (b->finish_count == 0 && b->claims.first == NULL && !b->reads_kinds && !b->checks_fence) {
+    struct segment *segment = &s->segment;
+    fill_segment(s, now_us);
+    if (segment->finish_count == 0 && segment->claims.first == NULL && !segment->reads_kinds &&
+        !segment->checks_fence) {
         return;
     }
     struct pg_request request = {.step_count = 0};
     struct err err = {.status = STATUS_OK};
-    enum status st = batch_build(b, &s->kinds, s->worker_id, &request, &err);
+    enum status st = segment_build(segment, &s->kinds, s->worker_id, &request, &err);
     if (st == STATUS_OK && request.step_count == 0) {
         /* the claims are all ahead, and all kinds at_most_once: nothing to ask for */
-        batch_committed(s);
+        segment_committed(s);
         return;
     }
     if (st == STATUS_OK) {
-        st = store_send(s, &request, on_batch, s, &err);
+        st = store_send(s, &request, on_segment, s, &err);
     }
     s->is_in_flight = st == STATUS_OK;
     if (st != STATUS_OK) {
-        batch_return_finishes(b, &s->waiting, false);
+        segment_return_finishes(segment, &s->waiting, false);
         back_off(s, &err);
-        store_answer_claims(s, &b->claims, CLAIM_NOT_TRIED);
+        store_answer_claims(s, &segment->claims, CLAIM_NOT_TRIED);
         return;
     }
-    for (struct claim *c = b->claims.first; c != NULL; c = c->next) {
+    for (struct claim *c = segment->claims.first; c != NULL; c = c->next) {
         memcpy(c->worker_id, s->worker_id, sizeof c->worker_id);
     }
-    if (b->claims.first != NULL) {
+    if (segment->claims.first != NULL) {
         s->lost_fence = s->fence_known;
         memcpy(s->lost_worker_id, s->worker_id, sizeof s->worker_id);
     }
@@ -264,8 +268,8 @@ static void on_adopted(void *ctx, enum status st, const struct pg_result *const 
         back_off(s, err);
         return;
     }
-    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
-    batch_settle_claims(s->batch.places, count, &s->kinds, results[0], &s->fence_known);
+    size_t count = segment_places(s->lost.first, s->segment.places, SEGMENT_CLAIMS_MAX);
+    segment_settle_claims(s->segment.places, count, &s->kinds, results[0], &s->fence_known);
     struct recheck *r = recheck_new(s, &s->kinds);
     pass_on_claims(s, &s->lost, r);
     recheck_send(r);
@@ -275,10 +279,10 @@ static void on_adopted(void *ctx, enum status st, const struct pg_result *const 
  * stays true (ARCHITECTURE §4.11). */
 static void read_back(struct job_store *s)
 {
-    size_t count = batch_places(s->lost.first, s->batch.places, BATCH_CLAIMS_MAX);
-    int64_t ids[BATCH_CLAIMS_MAX];
+    size_t count = segment_places(s->lost.first, s->segment.places, SEGMENT_CLAIMS_MAX);
+    int64_t ids[SEGMENT_CLAIMS_MAX];
     for (size_t i = 0; i < count; i++) {
-        ids[i] = s->batch.places[i].id;
+        ids[i] = s->segment.places[i].id;
     }
     struct params p = {.count = 0};
     params_i64_array(&p, ids, count);
@@ -313,7 +317,7 @@ bool job_store_is_idle(const struct job_store *s)
 }
 
 /* True if all claims that wait to be sent are ahead of free runners, so that finishes in the same
- * batch delay no job. */
+ * segment delay no job. */
 static bool nobody_waits_for_claims(const struct job_store *s)
 {
     for (const struct claim *c = s->claims.first; c != NULL; c = c->next) {
@@ -326,16 +330,16 @@ static bool nobody_waits_for_claims(const struct job_store *s)
 
 void store_flush(struct job_store *s)
 {
-    if (s->is_in_flight || (!has_work(s) && s->gather.finishes.first == NULL)) {
+    if (s->is_in_flight || (!has_work(s) && s->group_commit.finishes.first == NULL)) {
         return;
     }
     int64_t now_us = clock_boot_us();
     retry_locked(s, now_us);
     suspects_retry(&s->suspects, &s->waiting, now_us);
-    int64_t gathered_us =
-        gather_pass_on(&s->gather, &s->waiting, nobody_waits_for_claims(s), now_us);
-    if (gathered_us != INT64_MAX) {
-        arm(s, gathered_us);
+    int64_t group_us =
+        group_commit_pass_on(&s->group_commit, &s->waiting, nobody_waits_for_claims(s), now_us);
+    if (group_us != INT64_MAX) {
+        arm(s, group_us);
     }
     if (s->suspects.aside.first != NULL) {
         arm(s, s->suspects.aside_until_us);
@@ -348,6 +352,6 @@ void store_flush(struct job_store *s)
     } else if (s->lost.first != NULL) {
         read_back(s);
     } else {
-        send_batch(s, now_us);
+        send_segment(s, now_us);
     }
 }

@@ -71,7 +71,7 @@ enum status pg_pooling_start(struct pg *pg, pg_pooling_cb *done, struct err *err
 {
     struct pg_pooling *p = calloc(1, sizeof *p);
     if (p == NULL) {
-        return err_fail(err, STATUS_NOMEM, "look for a pooler");
+        return err_fail(err, STATUS_NOMEM, "no memory to look for a pooler");
     }
     p->pg = pg;
     p->done = done;

@@ -162,7 +162,7 @@ static enum status resolve_next(struct pg_resolve *r, bool *ret_busy, struct err
                 uv_getaddrinfo(r->pg->options.loop, &r->request, on_addresses, name, NULL, &hints);
             *ret_busy = failed == 0;
             return failed == 0 ? STATUS_OK
-                               : err_fail(err, STATUS_INTERNAL, "look up '%.100s': %s", name,
+                               : err_fail(err, STATUS_INTERNAL, "cannot look up '%.100s': %s", name,
                                           uv_strerror(failed));
         }
         bool is_address = name[0] != '\0' && name[0] != '/' && name[0] != '@';
@@ -184,8 +184,8 @@ static enum status add_all(struct pg_resolve *r, int status, const struct addrin
     int count = 0;
     if (status != 0) {
         r->failure = (struct err){0};
-        err_set(&r->failure, STATUS_UNAVAILABLE, 0, "look up '%.100s': %s", r->names[r->next],
-                uv_strerror(status));
+        err_set(&r->failure, STATUS_UNAVAILABLE, 0, "cannot look up '%.100s': %s",
+                r->names[r->next], uv_strerror(status));
     }
     for (; list != NULL && count < ADDRESSES_MAX; list = list->ai_next) {
         char text[INET6_ADDRSTRLEN];
@@ -226,7 +226,7 @@ enum status pg_resolve_start(struct pg *pg, pg_resolved_cb *done, struct err *er
 {
     struct pg_resolve *r = calloc(1, sizeof *r);
     if (r == NULL) {
-        return err_fail(err, STATUS_NOMEM, "look up PostgreSQL's host");
+        return err_fail(err, STATUS_NOMEM, "no memory to look up PostgreSQL's host");
     }
     r->pg = pg;
     r->done = done;

@@ -157,7 +157,7 @@ static void lost_by_libpq(struct pg *pg, const char *what)
     char text[PG_CONNECT_TEXT_SIZE];
     pg_connect_text(pg->last_words[0] != '\0' ? pg->last_words : PQerrorMessage(pg->conn), text);
     err_set(&why, STATUS_UNAVAILABLE, 0, "%s: %s", what,
-            text[0] != '\0' ? text : "closed without a word, by the server or the network");
+            text[0] != '\0' ? text : "closed without a message by the server or the network");
     pg_session_lost(pg, &why);
 }
 

@@ -254,13 +254,13 @@ enum status pg_param_uuid(const char *text, char storage[16], struct pg_param *r
         }
         int value = hex_digit(*c);
         if (value < 0 || digits == 32) {
-            return err_fail(err, STATUS_INVALID, "'%.40s' is no uuid", text);
+            return err_fail(err, STATUS_INVALID, "'%.40s' is not a UUID", text);
         }
         bytes[digits / 2] = (unsigned char)(bytes[digits / 2] * 16 + value);
         digits++;
     }
     if (digits != 32) {
-        return err_fail(err, STATUS_INVALID, "'%.40s' is no uuid", text);
+        return err_fail(err, STATUS_INVALID, "'%.40s' is not a UUID", text);
     }
     memcpy(storage, bytes, sizeof bytes);
     *ret = (struct pg_param){.bytes = storage, .len = 16};

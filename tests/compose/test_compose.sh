@@ -115,7 +115,7 @@ docker-compose up -d --no-recreate --scale worker=5 >"$tmp/up" 2>&1 || { cat "$t
 all_done() { [ "$(sql "SELECT count(*) FROM claimd.job")" = 0 ]; }
 until_true 180 all_done
 
-step "the books"
+step "each job ended once, with the right result"
 states=$(sql "SELECT state, count(*), count(DISTINCT id) FROM claimd.job_history GROUP BY 1")
 [ "$states" = "completed|$jobs|$jobs" ] || fail "wanted completed|$jobs|$jobs, got $states"
 docker-compose exec -T --index=1 worker sh -c 'cd / && md5sum -c 2>/dev/null || true' <"$tmp/sums" >"$tmp/truth"

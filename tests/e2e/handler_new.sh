@@ -30,7 +30,7 @@ refused() {
     grep -q -e "$text" "$tmp/out" || fail "$*: $(cat "$tmp/out")"
 }
 mkdir taken
-refused 5 "'taken' is there already" taken --lang c
+refused 5 "'taken' already exists" taken --lang c
 refused 2 "kind '../x': must match ^\[a-z\]\[a-z0-9_\]\*\\$ and have at most 64 bytes" ../x --lang c
 refused 2 "must match" '' --lang c
 refused 2 "must match" Thumbnail --lang c

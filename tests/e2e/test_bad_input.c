@@ -43,7 +43,7 @@ static const struct {
     {NULL, "CLAIMD_POSTGRES_PASSWORD_FILE=@/unreadable",
      "postgres.password_file: cannot read '@/unreadable': Permission denied"},
     {NULL, "CLAIMD_REDIS_PASSWORD_FILE=@/empty",
-     "redis.password_file: '@/empty' holds no secret: one line of 1 to 255 bytes is allowed"},
+     "redis.password_file: '@/empty' is not a secret; allowed: one line of 1 to 255 bytes"},
     {NULL, "CLAIMD_REDIS_PASSWORD_FILE=@", "redis.password_file: cannot read '@': Is a directory"},
     {NULL, "CLAIMD_WORKER_SLOTS=many",
      "environment CLAIMD_WORKER_SLOTS: worker.slots: many is not allowed; allowed: 0 to 1024"},
@@ -58,7 +58,7 @@ static const struct {
      "line 1: control character 0x9 near '\"in': a tab within a text is written \\t"},
     {"{\"log_level\": \"info\", \"log_level\": \"info\"}", "", "duplicate object key"},
     {"{\"worker\": {\"slotz\": 2}}", "", "worker.slotz: unknown key; known here: queues, slots"},
-    {"", "", "configuration '@/bad.json': it is empty; the least is {}"},
+    {"", "", "configuration '@/bad.json': the file is empty; the smallest configuration is {}"},
     {NULL, "CLAIMD_POSTGRES_CONNINFO=host=a password=b",
      "postgres.conninfo: a password is not allowed here; name its file in postgres.password_file"},
     {NULL, "CLAIMD_POSTGRES_CONNINFO=hots=a", "postgres.conninfo: invalid connection option"},
@@ -225,10 +225,10 @@ static const struct {
      "node=unix:@/pg/.s.PGSQL.5432", 1},
     {"CLAIMD_WORKER_PLUGIN_DIR=@/open-plugins",
      "event=plugin_refused file=@/open-plugins err=\"writable by group or others (mode 0777), "
-     "wanted at most 0755: chmod go-w\"",
+     "expected at most 0755: chmod go-w\"",
      1},
     {"CLAIMD_WORKER_PLUGIN_OWNERS=4242",
-     "wanted 4242: chown it, or set worker.plugin_owners\" action=\"its kinds are not served "
+     "expected 4242: chown it, or set worker.plugin_owners\" action=\"its kinds are not served "
      "here",
      1},
     {"CLAIMD_WORKER_PLUGIN_DIR=@/nowhere",

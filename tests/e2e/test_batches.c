@@ -9,7 +9,7 @@
 
 #define CHAIN 60
 #define CHAIN_WITHIN_US \
-    (20 * US_PER_S) /* by the leader's roll calls, once a second, it would take 30 to 60 s */
+    (20 * US_PER_S) /* by the cluster polls, once a second, it would take 30 to 60 s */
 
 static struct fleet f;
 

@@ -230,12 +230,12 @@ START_TEST(a_folder_with_other_files_or_of_somebody_else_is_refused)
     ck_assert_uint_eq(count("holds other files"), 1);
     ck_assert_int_eq(symlink(cluster.home, link), 0);
     ck_assert_int_eq(dev_in(link), 2);
-    ck_assert_uint_eq(count("is not a folder of yours"), 1);
+    ck_assert_uint_eq(count("is not your folder"), 1);
     ck_assert_int_eq(dev_in("/etc"), 2);
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(cluster.home, 54321, 54321), 0);
         ck_assert_int_eq(dev_in(cluster.home), 2);
-        ck_assert_uint_eq(count("is not a folder of yours"), 1);
+        ck_assert_uint_eq(count("is not your folder"), 1);
     }
 }
 END_TEST

@@ -163,7 +163,7 @@ START_TEST(A18_an_order_for_more_than_there_is_takes_nothing_and_bad_orders_fail
     ck_assert(WAIT_UNTIL(finished() == 2, SOON_US));
     ck_assert_int_eq(sql_i64(f.sql,
                              "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND state = "
-                             "'discarded' AND error LIKE 'wanted {\"sku\"%%'",
+                             "'discarded' AND error LIKE 'args must be {\"sku\"%%'",
                              (long long)bad),
                      1);
     ck_assert_int_eq(sql_i64(f.sql, "SELECT quantity FROM inventory.stock"), 5);

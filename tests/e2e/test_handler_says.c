@@ -261,7 +261,7 @@ START_TEST(feat_B15_a_running_job_that_is_cancelled_ends_so_unless_it_is_done)
 }
 END_TEST
 
-START_TEST(a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat)
+START_TEST(a_cancel_whose_NOTIFY_was_lost_is_found_by_a_heartbeat)
 {
     long long id = run_wait_cancel("cancel");
     sql_run(fleet.sql,
@@ -298,7 +298,7 @@ END_TEST
 #define SLOTS 4
 #define ROUNDS 4
 
-static void start_worker_with_rare_beats(size_t i)
+static void start_worker_with_rare_heartbeats(size_t i)
 {
     static const char *const env[] = {"CLAIMD_WORKER_BEAT_MS=60000",
                                       "CLAIMD_WORKER_STALE_MS=240000", NULL};
@@ -387,12 +387,12 @@ START_TEST(a_rescued_job_whose_cancel_was_asked_for_does_not_run_again)
 }
 END_TEST
 
-static void setup_rare_beats(void)
+static void setup_rare_heartbeats(void)
 {
     fleet_start(&fleet, &(struct fleet_options){.slots = SLOTS});
     fleet_start_scheduler(&fleet, 0);
     for (size_t i = 0; i < WORKERS; i++) {
-        start_worker_with_rare_beats(i);
+        start_worker_with_rare_heartbeats(i);
     }
 }
 
@@ -438,17 +438,17 @@ static Suite *suite(void)
     tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);
     tcase_add_test(c, feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up);
     tcase_add_test(c, feat_B17_the_log_of_a_completed_attempt_is_kept_where_its_kind_asks_for_it);
-    tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_beat);
+    tcase_add_test(c, a_cancel_whose_NOTIFY_was_lost_is_found_by_a_heartbeat);
     tcase_add_test(c, a_cancel_of_an_earlier_run_and_a_forged_NOTIFY_end_nothing);
     suite_add_tcase(s, c);
     TCase *rare = tcase_create("cancel by NOTIFY");
     tcase_set_timeout(rare, 120);
-    tcase_add_unchecked_fixture(rare, setup_rare_beats, teardown);
+    tcase_add_unchecked_fixture(rare, setup_rare_heartbeats, teardown);
     tcase_add_test(rare, feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers);
     suite_add_tcase(s, rare);
     TCase *short_runs = tcase_create("no NOTIFY");
     tcase_set_timeout(short_runs, 120);
-    tcase_add_unchecked_fixture(short_runs, setup_rare_beats, teardown);
+    tcase_add_unchecked_fixture(short_runs, setup_rare_heartbeats, teardown);
     tcase_add_test(short_runs, workers_with_short_runs_are_not_woken_by_a_NOTIFY);
     suite_add_tcase(s, short_runs);
     TCase *mortal = tcase_create("a worker that dies");

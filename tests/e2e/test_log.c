@@ -85,7 +85,7 @@ static void read_until(const char *text)
     ck_abort_msg("no line with %s, the last was: %s", text, reader.line);
 }
 
-static int64_t beats_until(void)
+static int64_t heartbeats_until(void)
 {
     return sql_i64(f.sql, "SELECT (extract(epoch FROM max(stale_at)) * 1000)::bigint"
                           " FROM claimd.worker");
@@ -103,7 +103,7 @@ static double lines_lost(const char *address)
  * second time. */
 static const mode_t modes[] = {0666, 0600};
 
-START_TEST(F5_a_worker_works_beats_and_ends_while_nobody_reads_its_log)
+START_TEST(F5_a_worker_works_and_sends_heartbeats_and_ends_while_nobody_reads_its_log)
 {
     char address[64] = "";
     reader_open(modes[_i]);
@@ -112,8 +112,8 @@ START_TEST(F5_a_worker_works_beats_and_ends_while_nobody_reads_its_log)
     ck_assert_int_eq(sscanf(strstr(reader.line, "http=") + 5, "%63s", address), 1);
     (void)fleet_enqueue(&f, "noop", "{}", JOBS);
     fleet_wait_finished(&f, JOBS, "completed", 3 * SOON_US);
-    int64_t beats_ms = beats_until();
-    ck_assert(WAIT_UNTIL(beats_until() > beats_ms, SOON_US));
+    int64_t beats_ms = heartbeats_until();
+    ck_assert(WAIT_UNTIL(heartbeats_until() > beats_ms, SOON_US));
     ck_assert(WAIT_UNTIL(lines_lost(address) > 0, SOON_US));
     read_until("event=log_dropped");
     (void)fleet_enqueue(&f, "noop", "{}", 1);
@@ -132,8 +132,9 @@ int main(void)
     tcase_set_timeout(t, 200);
     tcase_add_unchecked_fixture(t, fleet_share_pg, fleet_unshare_pg);
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, F5_a_worker_works_beats_and_ends_while_nobody_reads_its_log, 0,
-                        (int)ARRAY_COUNT(modes));
+    tcase_add_loop_test(t,
+                        F5_a_worker_works_and_sends_heartbeats_and_ends_while_nobody_reads_its_log,
+                        0, (int)ARRAY_COUNT(modes));
     suite_add_tcase(s, t);
     return suite_run(s);
 }

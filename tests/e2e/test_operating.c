@@ -123,7 +123,7 @@ static bool serves(const char *kind)
 }
 
 /* Waits until a heartbeat that was sent after this call has been answered. */
-static void await_beat(void)
+static void await_heartbeat(void)
 {
     for (int i = 0; i < 2; i++) {
         int64_t before = sql_i64(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * 1000000)::int8 "
@@ -144,7 +144,7 @@ START_TEST(a_paused_kind_is_left_alone_until_it_is_resumed)
     ck_assert(WAIT_UNTIL(done("sleep") == 100, SOON_US));
     ctl_says("jobs list --state available --limit 1", "noop");
     fleet_start_worker(&f, 1, NULL); /* a new worker learns of the pause before it asks for jobs */
-    await_beat();
+    await_heartbeat();
     ck_assert_int_eq(done("noop"), 0);
     ctl_says("kinds resume noop", "no");
     fleet_wait_finished(&f, 200, "completed", SOON_US);
@@ -154,9 +154,9 @@ END_TEST
 START_TEST(a_paused_queue_is_left_alone_until_it_is_resumed)
 {
     ctl_says("queues pause default", "yes");
-    await_beat();
+    await_heartbeat();
     fleet_enqueue(&f, "noop", "{}", 100);
-    await_beat();
+    await_heartbeat();
     ck_assert_int_eq(done("noop"), 0);
     ctl_says("queues resume default", "no");
     fleet_wait_finished(&f, 100, "completed", SOON_US);
@@ -324,7 +324,7 @@ START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
 {
     char id[64];
     given_jobs_for_a_quiet_worker(id);
-    await_beat();
+    await_heartbeat();
     ck_assert_int_eq(done("noop"), 0);
     fleet_start_worker(&f, 1, NULL);
     fleet_wait_finished(&f, 10, "completed", SOON_US);

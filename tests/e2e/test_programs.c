@@ -164,12 +164,12 @@ END_TEST
 /* ---- programs that violate the protocol ---- */
 
 static const char *const broken[][2] = {
-    {"garbage", "the program said: a line that is no JSON object"},
-    {"utf8", "the program said: a line that is no UTF-8"},
-    {"long", "the program said a line of more than 131072 bytes"},
+    {"garbage", "the program sent: a line that is not a JSON object"},
+    {"utf8", "the program sent: a line that is not UTF-8"},
+    {"long", "the program sent a line of more than 131072 bytes"},
     {"twice", "the program ended run 1 again"},
-    {"other", "the program said something about no run, wanted \"n\": 1"},
-    {"unknown", "the program said: a line that says none of claimd, log, progress, checkpoint, "
+    {"other", "the program sent a line without a run, expected \"n\": 1"},
+    {"unknown", "the program sent: a line without any of claimd, log, progress, checkpoint, "
                 "result, end"},
     {"closes", "the program closed its descriptor 4"},
     {"forks", "the program ended: exit status 3"},
@@ -317,11 +317,11 @@ static const struct {
     {"{\"how\": 4, \"path\": \"x\"}", "cancelled", "cancelled the program ended: exit status 4"},
     {"{\"how\": \"signal\", \"path\": \"x\"}", "retryable", "failed the program ended: SIGKILL"},
     {"{\"how\": \"garbage\", \"path\": \"x\"}", "retryable",
-     "failed the program said: a line that is no JSON object"},
+     "failed the program sent: a line that is not a JSON object"},
     {"{\"how\": \"args\"}", "discarded",
-     "failed args have no value for {path} of the command, wanted a text, a number or a boolean"},
+     "failed args have no value for {path} of the command, expected a text, a number or a boolean"},
     {"{\"how\": [1], \"path\": \"x\"}", "discarded",
-     "failed args have no plain value for {how} of the command, wanted a text, a number or a "
+     "failed args have no plain value for {how} of the command, expected a text, a number or a "
      "boolean"},
     {"{\"how\": \"-x\", \"path\": \"x\"}", "discarded",
      "failed args.how begins with '-', which the program would take for an option: put \"--\" "
@@ -398,7 +398,7 @@ static const char *const refused[][2] = {
     {"{\"command\": [\"/no/such\"], \"kinds\": {\"k\": {}}}",
      "command: /no/such: No such file or directory"},
     {"{\"command\": [\"/etc/passwd\"], \"kinds\": {\"k\": {}}}",
-     "command: /etc/passwd is no file that may be executed"},
+     "command: /etc/passwd is not an executable file"},
     {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {\"tiemout\": 3}}}",
      "kinds.k has no key 'tiemout': allowed are timeout, max_attempts, max_crashes, backoff, "
      "at_most_once, keep_log"},
@@ -407,7 +407,7 @@ static const char *const refused[][2] = {
     {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"py_echo\": {}}}",
      "kind py_echo is served by plugin works already"},
     {"{\"command\": [\"/bin/sh\"], \"kinds\": {\"k\": {\"timeout\": \"soon\"}}}",
-     "kinds.k.timeout: wanted a time up to 31536000 s, as \\\"90s\\\", \\\"10m\\\", or seconds"},
+     "kinds.k.timeout: must be a time up to 31536000 s, as \\\"90s\\\", \\\"10m\\\", or seconds"},
 };
 
 START_TEST(prog_P9_a_file_that_is_wrong_is_refused_with_its_place_and_what_is_allowed)

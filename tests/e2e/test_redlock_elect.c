@@ -59,8 +59,8 @@ START_TEST(E9_turns_of_a_bounded_length_go_round)
 {
     pid_t a = start("a.log", ELECT, "--max-hold", "1s", "--", LEAD("a"));
     pid_t b = start("b.log", ELECT, "--max-hold", "1s", "--", LEAD("b"));
-    ck_wait_file("a.log", "--max-hold is over: ending the command");
-    ck_wait_file("b.log", "--max-hold is over: ending the command");
+    ck_wait_file("a.log", "--max-hold has passed: ending the command");
+    ck_wait_file("b.log", "--max-hold has passed: ending the command");
     ck_wait_file("a.log", "k: no longer elected: standing again");
     ck_assert_int_eq(kill(a, SIGTERM), 0);
     ck_assert_int_eq(kill(b, SIGTERM), 0);

@@ -164,7 +164,7 @@ START_TEST(E9_a_command_is_ended_before_its_longest_hold_is_over)
     int code = redlock(EXEC, "--ttl", "30m", "--max-hold", "2s", "--", "tail", "-f", "/dev/null");
     ck_assert_int_eq(code, 74);
     ck_assert_int_lt(wait_now_us() - began_us, 10 * US_PER_S);
-    ck_assert(world_said("--max-hold is over: ending the command"));
+    ck_assert(world_said("--max-hold has passed: ending the command"));
     ck_assert_int_eq(redlock(EXEC, "--", "true"), 0);
 }
 END_TEST

@@ -29,7 +29,7 @@ static const struct {
     {"ends", "\"command\": [\"/bin/sh\", \"-c\", \"exit 9\"]",
      "before its hello: the program ended: exit status 9"},
     {"slow", "\"command\": [\"/bin/sleep\", \"987654\"], \"start_timeout\": \"1s\"",
-     "the program said no hello within 1000 ms"},
+     "the program sent no hello within 1000 ms"},
     {"other",
      "\"command\": [\"/usr/bin/env\", \"python3\", \"@@/tests/programs/hostile.py\", "
      "\"x\"]",

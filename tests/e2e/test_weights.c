@@ -38,12 +38,12 @@ static void weigh(const char *heavy, const char *light)
 
 /* Earlier settings are effective from the mark on: a worker sends its next heartbeat when the last
  * one has been answered. */
-static void mark_after_two_beats(void)
+static void mark_after_two_heartbeats(void)
 {
     static const char next[] = "UPDATE public.mark SET at = beat_at FROM claimd.worker WHERE"
                                " beat_at > at RETURNING 1";
     sql_run(fleet.sql, "UPDATE public.mark SET at = clock_timestamp()");
-    for (int beats = 0; beats < 2; beats++) {
+    for (int seen = 0; seen < 2; seen++) {
         ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "WITH m AS (%s) SELECT count(*) FROM m", next) == 1,
                              SOON_US));
     }
@@ -63,7 +63,7 @@ static int64_t claims_of_heavy(int count)
 START_TEST(feat_B5_two_queues_are_served_by_weight_which_may_change)
 {
     weigh("9", "1");
-    mark_after_two_beats();
+    mark_after_two_heartbeats();
     enqueue("light,heavy");
     ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
                                             " 'heavy'") > 20,
@@ -73,12 +73,12 @@ START_TEST(feat_B5_two_queues_are_served_by_weight_which_may_change)
     ck_assert_int_ge(heavy, 850);
     ck_assert_int_le(heavy, 950);
     weigh("1", "3");
-    mark_after_two_beats();
+    mark_after_two_heartbeats();
     heavy = claims_of_heavy(400);
     ck_assert_int_ge(heavy, 80);
     ck_assert_int_le(heavy, 120);
     weigh("NULL", "NULL");
-    mark_after_two_beats();
+    mark_after_two_heartbeats();
     ck_assert_int_eq(claims_of_heavy(200), 0);
 }
 END_TEST
@@ -86,7 +86,7 @@ END_TEST
 START_TEST(a_queue_without_jobs_leaves_the_runners_to_the_other)
 {
     weigh("100", "1");
-    mark_after_two_beats();
+    mark_after_two_heartbeats();
     enqueue("light");
     ck_assert_int_eq(claims_of_heavy(500), 0);
 }
@@ -96,7 +96,7 @@ START_TEST(a_queue_that_is_full_or_paused_leaves_the_runners_to_the_other)
 {
     weigh("100", "1");
     sql_run(fleet.sql, "SELECT claimd.limit_queue('heavy', 1)");
-    mark_after_two_beats();
+    mark_after_two_heartbeats();
     enqueue_for("heavy", 60000, 500);
     ck_assert(WAIT_UNTIL(
         sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
@@ -105,7 +105,7 @@ START_TEST(a_queue_that_is_full_or_paused_leaves_the_runners_to_the_other)
     ck_assert(
         WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 300, SOON_US));
     sql_run(fleet.sql, "SELECT claimd.pause_queue('heavy')");
-    mark_after_two_beats();
+    mark_after_two_heartbeats();
     enqueue_for("light", 5, 300);
     ck_assert(
         WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 600, SOON_US));

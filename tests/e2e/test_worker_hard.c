@@ -103,7 +103,7 @@ static int64_t lost_pops(size_t i)
 }
 
 /* Whatever the last rewind for the dead row has covered, this pop was lost after it. */
-START_TEST(W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again)
+START_TEST(W0_a_lost_pop_told_by_a_heartbeat_that_was_not_confirmed_is_told_again)
 {
     fleet_start_worker(&f, 5, NULL);
     ck_assert(WAIT_UNTIL(sql_i64(f.sql,
@@ -314,7 +314,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(c, NULL, clean);
     tcase_add_loop_test(c, A5_a_worker_paused_between_two_steps_until_it_was_marked_dead_works_on,
                         0, (int)ARRAY_COUNT(points));
-    tcase_add_test(c, W0_a_lost_pop_told_by_a_beat_that_was_not_confirmed_is_told_again);
+    tcase_add_test(c, W0_a_lost_pop_told_by_a_heartbeat_that_was_not_confirmed_is_told_again);
     tcase_add_test(c, jobs_claimed_ahead_before_long_ones_are_given_back_once_not_for_ever);
     tcase_add_test(c, G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends);
     tcase_add_test(c, H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none);

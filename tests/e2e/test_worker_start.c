@@ -47,8 +47,8 @@ START_TEST(a_worker_refuses_the_state_directory_of_another)
     char state[SERVER_PATH_MAX + 64];
     fleet_start_worker(&f, 0, NULL);
     (void)snprintf(state, sizeof state, "CLAIMD_WORKER_STATE_DIR=%s/state-0", f.dir);
-    ck_assert_int_eq(
-        end_of_launch(1, (const char *const[]){state, NULL}, "another worker lives in it"), 2);
+    ck_assert_int_eq(end_of_launch(1, (const char *const[]){state, NULL}, "another worker uses it"),
+                     2);
     ck_assert(fleet_is_registered(&f, 0));
     drain(0);
 }

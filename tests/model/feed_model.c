@@ -11,47 +11,47 @@
 #define STATES_MAX ((size_t)12 << 20)
 #define PATH_MAX 128
 #define READ_US_MAX (2 * TICK_US)   /* from the read to the end of the push */
-#define UNSEEN_US_MAX (3 * TICK_US) /* without a roll call */
+#define UNSEEN_US_MAX (3 * TICK_US) /* without a cluster poll */
 
-#define STEP_MAP(X)                                                        \
-    X(BEGIN, "")                                                           \
-    X(TIME, "(time goes on, and the leader calls the roll)")               \
-    X(TIME_UNSEEN, "(time goes on, and the leader can not call the roll)") \
-    X(CLOCK_BACK, "PostgreSQL's clock steps back")                         \
-    X(CLOCK_ON, "PostgreSQL's clock steps on")                             \
-    X(INSERT, "is written and committed")                                  \
-    X(WRITE, "is written, uncommitted")                                    \
-    X(WRITE_LATER, "is written for later, uncommitted")                    \
-    X(COMMIT, "is committed")                                              \
-    X(OLD, "is restored with an old time")                                 \
-    X(CLAIM, "is popped and claimed")                                      \
-    X(CLAIM_POPPED, "is claimed by whoever popped it before")              \
-    X(HINT_LOST, "loses its hint")                                         \
-    X(FINISH, "is finished")                                               \
-    X(BACK_PUSHED, "is given back, and its hint pushed")                   \
-    X(BACK, "is given back, and its hint is not pushed")                   \
-    X(RETRY, "fails, and is to run later")                                 \
-    X(CANCEL, "is cancelled")                                              \
-    X(EDIT, "is brought forward by a hand-written statement")              \
-    X(LEADER, "another scheduler leads")                                   \
-    X(FORGET_FED, "the leader forgets what it fed")                        \
-    X(FORGET_LANE, "the leader forgets a lane")                            \
-    X(RESET, "the leader hears of a node that was lost")                   \
-    X(PASS, "a pass reads")                                                \
-    X(PASS_WHOLE, "a pass reads and pushes")                               \
-    X(PASS_KNOWN, "a pass reads the lanes that it knows")                  \
-    X(PASS_GLANCE, "a pass glances at what is ahead of the cursors")       \
-    X(PASS_UNCOUNTED, "a pass can not count the hints")                    \
-    X(PASS_PUSHED, "… and has pushed")                                     \
-    X(PASS_REPLY_LOST, "… pushes, and does not hear of it")                \
-    X(PASS_LOST, "… can not push")                                         \
-    X(PASS_CUT, "… was cut off: nothing came")                             \
-    X(FULL_WHOLE, "a full pass begins and ends")                           \
-    X(FULL_BEGIN, "a full pass begins")                                    \
-    X(FULL_READ, "the full pass reads a page")                             \
-    X(FULL_PUSHED, "… the full pass has pushed it")                        \
-    X(FULL_REPLY_LOST, "… the full pass does not hear of its push")        \
-    X(FULL_LOST, "… the full pass can not push: it has failed")            \
+#define STEP_MAP(X)                                                          \
+    X(BEGIN, "")                                                             \
+    X(TIME, "(time goes on, and the leader polls the cluster)")              \
+    X(TIME_UNSEEN, "(time goes on, and the leader cannot poll the cluster)") \
+    X(CLOCK_BACK, "PostgreSQL's clock steps back")                           \
+    X(CLOCK_ON, "PostgreSQL's clock steps on")                               \
+    X(INSERT, "is written and committed")                                    \
+    X(WRITE, "is written, uncommitted")                                      \
+    X(WRITE_LATER, "is written for later, uncommitted")                      \
+    X(COMMIT, "is committed")                                                \
+    X(OLD, "is restored with an old time")                                   \
+    X(CLAIM, "is popped and claimed")                                        \
+    X(CLAIM_POPPED, "is claimed by whoever popped it before")                \
+    X(HINT_LOST, "loses its hint")                                           \
+    X(FINISH, "is finished")                                                 \
+    X(BACK_PUSHED, "is given back, and its hint pushed")                     \
+    X(BACK, "is given back, and its hint is not pushed")                     \
+    X(RETRY, "fails, and is to run later")                                   \
+    X(CANCEL, "is cancelled")                                                \
+    X(EDIT, "is brought forward by a hand-written statement")                \
+    X(LEADER, "another scheduler leads")                                     \
+    X(FORGET_FED, "the leader forgets what it fed")                          \
+    X(FORGET_LANE, "the leader forgets a lane")                              \
+    X(RESET, "the leader hears of a node that was lost")                     \
+    X(PASS, "a pass reads")                                                  \
+    X(PASS_WHOLE, "a pass reads and pushes")                                 \
+    X(PASS_KNOWN, "a pass reads the lanes that it knows")                    \
+    X(PASS_GLANCE, "a pass glances at what is ahead of the cursors")         \
+    X(PASS_UNCOUNTED, "a pass can not count the hints")                      \
+    X(PASS_PUSHED, "… and has pushed")                                       \
+    X(PASS_REPLY_LOST, "… pushes, and does not hear of it")                  \
+    X(PASS_LOST, "… can not push")                                           \
+    X(PASS_CUT, "… was cut off: nothing came")                               \
+    X(FULL_WHOLE, "a full pass begins and ends")                             \
+    X(FULL_BEGIN, "a full pass begins")                                      \
+    X(FULL_READ, "the full pass reads a page")                               \
+    X(FULL_PUSHED, "… the full pass has pushed it")                          \
+    X(FULL_REPLY_LOST, "… the full pass does not hear of its push")          \
+    X(FULL_LOST, "… the full pass can not push: it has failed")              \
     X(SAVE, "the marks are saved")
 
 enum step_kind {

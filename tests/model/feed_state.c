@@ -241,8 +241,8 @@ void state_pack(struct world *w, struct feed_state *ret)
     s->believed = pack_us(w, w->believed_us);
     s->last_list = pack_us(w, w->writers.last_us);
     s->lane_count = (uint8_t)w->feed.lane_count & 3U;
-    s->turn = w->feed.order_count > 1 ? (uint8_t)w->feed.turn & 3U : 0;
-    s->full_turn = s->full.stage != READ_IDLE ? (uint8_t)w->feed.full_turn & 3U : 0;
+    s->plan_from = w->feed.order_count > 1 ? (uint8_t)w->feed.plan_from & 3U : 0;
+    s->full_from = s->full.stage != READ_IDLE ? (uint8_t)w->feed.full_from & 3U : 0;
     s->is_reset = w->is_reset;
     s->is_owed_now = w->is_owed_now;
     cut_distances(s);
@@ -348,9 +348,9 @@ void state_unpack(const struct feed_state *s, struct world *w)
                                        .fed_low_us = unpack_us(s->fed_low),
                                        .lanes = f->order_count,
                                        .tenants = f->tenants};
-    f->turn = s->turn;
-    f->full_turn = s->full_turn;
-    f->count_turn = f->gap_turn = f->few_turn = 0;
+    f->plan_from = s->plan_from;
+    f->full_from = s->full_from;
+    f->count_from = f->gap_from = f->few_from = 0;
     f->count_call = 0;
     for (size_t i = 0; i < LANES_MAX; i++) {
         w->mark_us[i] = unpack_us(s->mark[i]);

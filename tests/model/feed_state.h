@@ -68,8 +68,8 @@ struct feed_state {
     tick fed_low;
     uint8_t held;
     uint8_t lane_count : 2;
-    uint8_t turn : 2;
-    uint8_t full_turn : 2;
+    uint8_t plan_from : 2;
+    uint8_t full_from : 2;
     uint8_t is_counted : 1;
     uint8_t is_reset : 1;
     uint8_t is_owed_now : 1;

@@ -105,7 +105,7 @@ void world_forget(struct world *w)
 {
     struct feed *f = &w->feed;
     f->lane_count = f->order_count = f->group_count = f->groups_used = f->tenants = 0;
-    f->turn = f->count_turn = f->gap_turn = f->few_turn = f->full_turn = 0;
+    f->plan_from = f->count_from = f->gap_from = f->few_from = f->full_from = 0;
     world_clear_memory(w);
     w->ahead = (struct world_read){0};
     w->full = (struct world_read){0};
@@ -350,7 +350,7 @@ static int64_t plan_pg_us(const struct world *w)
     return us;
 }
 
-/* A lane that is read gets room for at least one row; a tenant whose turn it is may be read even if
+/* A lane that is read gets room for at least one row; a tenant that is next may be read even if
  * the group is full. */
 static void room_check(struct world *w)
 {

@@ -39,7 +39,7 @@ struct world_rules {
     /* Rules that can be removed or broken. */
     enum marks marks;             /* full passes and new leaders begin at a mark */
     bool is_mark_saved_later;     /* and hand-backs compare with the saved mark */
-    bool is_cap_stale;            /* marks rise without a roll call that showed the writers */
+    bool is_cap_stale;            /* marks rise without a cluster poll that showed the writers */
     bool is_clock_only_rising;    /* the leader never sets back its idea of PostgreSQL's clock */
     bool is_full_done_by_failing; /* a full pass whose push failed counts as done */
     bool is_full_to_the_cursor;   /* even if a read was in flight when it began */

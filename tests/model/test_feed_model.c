@@ -96,7 +96,7 @@ static const struct {
      {.rules = {ONE_ROW, .marks = MARKS_AT_ROWS, .is_clock_only_rising = true},
       .clock_steps = 1,
       .has_no_silence = true}},
-    {"rule 13: marks rise while no roll call sees who writes",
+    {"rule 13: marks rise while no cluster poll sees who writes",
      {.rules = {ONE_ROW, .marks = MARKS_AT_ROWS, .is_cap_stale = true}, .has_no_silence = true}},
     {"a full pass that can not push is complete",
      {.rules = {ONE_ROW, .is_full_done_by_failing = true}}},

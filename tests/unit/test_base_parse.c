@@ -76,7 +76,7 @@ START_TEST(a_number_out_of_range_names_the_range)
     int64_t v = 0;
     struct err err = {0};
     ck_assert_int_eq(parse_i64("10", 2, 0, 9, &v, &err), STATUS_INVALID);
-    ck_assert_str_eq(err.msg, "10 is not in 0…9");
+    ck_assert_str_eq(err.msg, "10 is not allowed; allowed: 0 to 9");
 }
 END_TEST
 

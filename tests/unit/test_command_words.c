@@ -40,10 +40,10 @@ START_TEST(what_is_not_plain_needs_json)
     ck_assert_str_eq(FILLED(args, "{n:json}", "{o:json}", "{t:json}", "={i:json}", "{{o:json}}"),
                      "[/bin/{x}][null][{\"a\":[1]}][\"q\\\"\"][=7][{o:json}]");
     ck_assert_str_eq(FILLED(args, "{n}"),
-                     "args have no plain value for {n} of the command, wanted a "
+                     "args have no plain value for {n} of the command, expected a "
                      "text, a number or a boolean");
     ck_assert_str_eq(FILLED(args, "{z:json}"),
-                     "args have no value for {z} of the command, wanted a "
+                     "args have no value for {z} of the command, expected a "
                      "text, a number or a boolean");
     ck_assert_str_eq(FILLED(args, "{t:jsonb}"), "[/bin/{x}][{t:jsonb}]");
 }

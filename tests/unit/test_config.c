@@ -195,7 +195,7 @@ static const struct {
     {"{\"lock\": {\"nodes\": \"a:1\"}}",
      "lock.nodes: \"a:1\" is not allowed; allowed: 0 to 9 texts of at most 255 bytes, in an array"},
     {"{\"lock\": {\"nodes\": [1]}}", "lock.nodes: 1 is not allowed"},
-    {"{\"lock\": {\"nodes\": [\"a:1\", \"a:1\"]}}", "lock.nodes: 'a:1' is there twice"},
+    {"{\"lock\": {\"nodes\": [\"a:1\", \"a:1\"]}}", "lock.nodes: 'a:1' is listed twice"},
     {"{\"lock\": {\"nodes\": [\"\"]}}", "lock.nodes: an empty text is not allowed"},
     {"{\"worker\": {\"queues\": []}}", "worker.queues: an empty list is not allowed; allowed: 1"},
     {"{\"worker\": {\"queues\": [\"No\"]}}", "worker.queues: "},
@@ -203,11 +203,11 @@ static const struct {
      "worker.commands: this is not allowed; allowed: an object of at most 64 commands"},
     {"{\"worker\": {\"commands\": {\"A b\": [\"/x\"]}}}",
      "worker.commands: the name 'A b' is not allowed; allowed: lower-case letters"},
-    {"{\"worker\": {\"commands\": {\"a\": []}}}", "worker.commands.a: wanted a list"},
-    {"{\"worker\": {\"commands\": {\"a\": \"/x\"}}}", "worker.commands.a: wanted a list"},
+    {"{\"worker\": {\"commands\": {\"a\": []}}}", "worker.commands.a: must be a list"},
+    {"{\"worker\": {\"commands\": {\"a\": \"/x\"}}}", "worker.commands.a: must be a list"},
     {"{\"worker\": {\"commands\": {\"a\": [\"x\"]}}}",
-     "worker.commands.a[0]: wanted the program's path, from / on"},
-    {"{\"worker\": {\"commands\": {\"a\": [\"/x\", 1]}}}", "worker.commands.a[1]: wanted a text"},
+     "worker.commands.a[0]: must be the program's absolute path"},
+    {"{\"worker\": {\"commands\": {\"a\": [\"/x\", 1]}}}", "worker.commands.a[1]: must be a text"},
     {"{\"worker\": {\"slots\": null}}", "worker.slots: null is not allowed; allowed: 0 to 1024"},
     {"{\"worker\": {\"slots\": true}}", "worker.slots: true is not allowed"},
     {"{\"worker\": {\"slots\": [1]}}", "worker.slots: an array is not allowed"},
@@ -227,7 +227,7 @@ static const struct {
     {"{\"postgres\": {\"conninfo\": \"sslpassword=b\"}}", "a password is not allowed here"},
     {"{\"postgres\": {\"conninfo\": \"user=x_password\\tpassword = b\"}}", "not allowed here"},
     {"{\"lock\": {\"nodes\": [\"redis://u:p@h\", \"redis://u:p@h\"]}}",
-     "lock.nodes: 'redis://u:***@h' is there twice"},
+     "lock.nodes: 'redis://u:***@h' is listed twice"},
     {"{\"log_level\": \"redis://u:p/@x@h\"}", "log_level: redis://u:***@h is not allowed"},
     {"{\"log_level\": \"info\",\n}", "line 2: "},
     {"\xEF\xBB\xBF{}", "line 1: "},
@@ -334,7 +334,7 @@ START_TEST(an_empty_secret_is_refused)
     struct config c;
     struct err err = {0};
     load_secret("\n", STATUS_INVALID, &c, &err);
-    ck_assert_ptr_nonnull(strstr(err.msg, "holds no secret"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "is not a secret"));
 }
 END_TEST
 

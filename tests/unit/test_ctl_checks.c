@@ -55,8 +55,8 @@ START_TEST(another_form_is_refused_with_its_line)
         const char *why;
     } wrong[] = {
         {"-- x\nSELECT 1;\n", "line 2: a query without"},
-        {"-- check: a\nSELECT 1;\n", "line 1: wanted"},
-        {"-- check: a inv.S1\nSELECT 1;\n", "line 1: wanted"},
+        {"-- check: a\nSELECT 1;\n", "line 1: must be"},
+        {"-- check: a inv.S1\nSELECT 1;\n", "line 1: must be"},
         {"-- check: a inv.S1 b\nSELECT 1\n", "does not end with a semicolon"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {

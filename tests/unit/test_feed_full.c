@@ -151,7 +151,7 @@ START_TEST(a_full_pass_without_room_moves_the_cursor_back_instead)
 }
 END_TEST
 
-START_TEST(a_full_pass_that_is_wanted_comes_soon_and_others_on_their_beat)
+START_TEST(a_full_pass_that_is_wanted_comes_soon_and_others_at_their_interval)
 {
     struct feed_full_pace p = {.every_us = 30 * S, .ended_us = T0};
     ck_assert_int_eq(feed_full_next_us(&p), T0 + 30 * S);
@@ -203,7 +203,7 @@ int main(void)
     tcase_add_test(c, a_full_pass_without_room_leaves_rows_of_the_cursors_time_to_it);
     tcase_add_test(c, a_full_pass_reads_many_lanes_in_turn);
     tcase_add_test(c, a_full_pass_without_room_moves_the_cursor_back_instead);
-    tcase_add_test(c, a_full_pass_that_is_wanted_comes_soon_and_others_on_their_beat);
+    tcase_add_test(c, a_full_pass_that_is_wanted_comes_soon_and_others_at_their_interval);
     tcase_add_test(c, full_passes_take_at_most_a_twentieth_of_the_time);
     tcase_add_test(c, a_full_pass_that_failed_is_repeated_ever_more_slowly);
     suite_add_tcase(suite, c);

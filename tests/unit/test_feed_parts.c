@@ -246,7 +246,7 @@ START_TEST(feat_B28_while_full_hints_are_taken_now_and_then_the_next_pass_is_soo
 }
 END_TEST
 
-START_TEST(under_a_stream_of_notifications_rows_gather)
+START_TEST(under_a_stream_of_notifications_passes_are_2_ms_apart)
 {
     struct feed_pace p = {0};
     ck_assert_int_eq(feed_pace_woken_us(&p, 5 * S), 5 * S);
@@ -261,15 +261,15 @@ END_TEST
 START_TEST(the_memory_keeps_two_generations)
 {
     struct feed_memory m = {0};
-    feed_memory_turn(&m, S, S);
+    feed_memory_age(&m, S, S);
     for (int64_t id = 1; id <= 5000; id++) {
         feed_memory_add(&m, id, 7);
     }
     ck_assert(feed_memory_has(&m, 4321, 7));
     ck_assert_msg(!feed_memory_has(&m, 4321, 8), "a retry has another time");
-    feed_memory_turn(&m, 2 * S, S);
+    feed_memory_age(&m, 2 * S, S);
     ck_assert(feed_memory_has(&m, 4321, 7));
-    feed_memory_turn(&m, 3 * S, S);
+    feed_memory_age(&m, 3 * S, S);
     ck_assert(!feed_memory_has(&m, 4321, 7));
     feed_memory_release(&m);
 }
@@ -364,7 +364,7 @@ int main(void)
     tcase_add_test(c, rule_5_hunger_ends_with_a_pass_of_500_rows);
     tcase_add_test(c, full_hints_are_no_hunger_and_are_looked_at_less_and_less);
     tcase_add_test(c, feat_B28_while_full_hints_are_taken_now_and_then_the_next_pass_is_soon);
-    tcase_add_test(c, under_a_stream_of_notifications_rows_gather);
+    tcase_add_test(c, under_a_stream_of_notifications_passes_are_2_ms_apart);
     tcase_add_test(c, the_memory_keeps_two_generations);
     tcase_add_test(c, the_memory_is_bounded);
     tcase_add_test(c, a_worker_is_swept_after_a_walk_that_began_after_its_death);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "store/jobs/claim.h"
 #include "store/jobs/finish.h"
-#include "store/jobs/gather.h"
+#include "store/jobs/group_commit.h"
 #include "store/jobs/kind_cache.h"
 #include "store/jobs/suspects.h"
 #include "support/suite.h"
@@ -211,7 +211,7 @@ START_TEST(an_id_in_two_claims_belongs_to_one_place_at_a_time)
 }
 END_TEST
 
-START_TEST(claims_share_a_batch_only_with_the_same_kinds)
+START_TEST(claims_share_a_segment_only_with_the_same_kinds)
 {
     static const char *const one[] = {"noop"};
     static const char *const bad[] = {"No Kind"};
@@ -265,21 +265,21 @@ START_TEST(the_number_of_kinds_is_bounded)
 }
 END_TEST
 
-/* ---- suspects: which finish caused the refusal of a batch? ---- */
+/* ---- suspects: which finish caused the refusal of a segment? ---- */
 
 struct trial {
     struct suspects suspects;
     struct finish_queue waiting;
-    struct batch batch;
+    struct segment segment;
 };
 
 /* Sends what the suspects allow, and is refused; returns whether others may continue at once. */
 static bool refused(struct trial *t, enum status st, int64_t now_us)
 {
     const struct err why = {.status = st, .msg = "no"};
-    batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
-    bool goes_on = suspects_blame(&t->suspects, &t->batch, &why, &t->waiting, now_us);
-    batch_return_finishes(&t->batch, &t->waiting, false);
+    segment_take_finishes(&t->segment, &t->waiting, t->suspects.finish_max);
+    bool goes_on = suspects_blame(&t->suspects, &t->segment, &why, &t->waiting, now_us);
+    segment_return_finishes(&t->segment, &t->waiting, false);
     return goes_on;
 }
 
@@ -298,7 +298,7 @@ static void trial_free(struct trial *t)
 {
     suspects_release(&t->suspects);
     finish_queue_release(&t->waiting);
-    batch_release(&t->batch);
+    segment_release(&t->segment);
     free(t);
 }
 
@@ -314,8 +314,8 @@ START_TEST(bad_data_are_found_by_halving_and_condemned_at_once)
     ck_assert(t->waiting.first->is_refused);
     ck_assert_int_eq(t->waiting.first->f.kind, FINISH_DISCARDED);
     ck_assert_uint_eq(t->waiting.count, 4);
-    batch_take_finishes(&t->batch, &t->waiting, t->suspects.finish_max);
-    ck_assert_uint_eq(t->batch.finish_count, 1); /* it is sent alone */
+    segment_take_finishes(&t->segment, &t->waiting, t->suspects.finish_max);
+    ck_assert_uint_eq(t->segment.finish_count, 1); /* it is sent alone */
     trial_free(t);
 }
 END_TEST
@@ -360,11 +360,11 @@ START_TEST(a_suspect_is_not_condemned_while_nothing_is_committed)
 }
 END_TEST
 
-/* ---- gathering ---- */
+/* ---- group commit ---- */
 
-#define GATHER_US (5 * US_PER_MS)
+#define GROUP_COMMIT_US (5 * US_PER_MS)
 
-static void gather(struct gather *g, int count)
+static void delay_finishes(struct group_commit *g, int count)
 {
     for (int i = 0; i < count; i++) {
         finish_queue_push(&g->finishes, given((struct job_finish){.id = i + 1}));
@@ -373,26 +373,28 @@ static void gather(struct gather *g, int count)
 
 START_TEST(a_finish_that_nobody_waits_for_waits_5_ms_after_those_before_it_and_no_longer)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + 100), US_PER_S + GATHER_US);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + 100),
+                     US_PER_S + GROUP_COMMIT_US);
     ck_assert_uint_eq(q.count, 0);
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US), INT64_MAX);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + GROUP_COMMIT_US), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     ck_assert_uint_eq(g.finishes.count, 0);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US), INT64_MAX);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + GROUP_COMMIT_US), INT64_MAX);
     finish_queue_release(&q);
 }
 END_TEST
 
 START_TEST(the_first_finish_after_a_pause_is_sent_at_once)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S + GATHER_US + 1), INT64_MAX);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S + GROUP_COMMIT_US + 1),
+                     INT64_MAX);
     ck_assert_uint_eq(q.count, 1);
     finish_queue_release(&q);
 }
@@ -400,15 +402,15 @@ END_TEST
 
 START_TEST(finishes_that_are_many_or_go_with_others_anyway_do_not_wait)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 31);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), US_PER_S + GATHER_US);
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
+    delay_finishes(&g, 31);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S), US_PER_S + GROUP_COMMIT_US);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
     ck_assert_uint_eq(q.count, 32);
-    gather(&g, 1);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
+    delay_finishes(&g, 1);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, US_PER_S), INT64_MAX);
     ck_assert_uint_eq(q.count, 33);
     finish_queue_release(&q);
 }
@@ -416,16 +418,16 @@ END_TEST
 
 START_TEST(feat_B30_finishes_go_along_with_a_claim_that_no_runner_waits_for)
 {
-    struct gather g = {.sent_us = US_PER_S};
+    struct group_commit g = {.sent_us = US_PER_S};
     struct finish_queue q = {.first = NULL};
-    gather(&g, 2);
-    ck_assert_int_eq(gather_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
+    delay_finishes(&g, 2);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, true, US_PER_S + 1), INT64_MAX);
     ck_assert_uint_eq(q.count, 2);
     finish_queue_release(&q);
-    gather(&g, 1); /* waits for a while for the next claim, but no longer */
-    int64_t due_us = gather_pass_on(&g, &q, false, US_PER_S + 2);
+    delay_finishes(&g, 1); /* waits for a while for the next claim, but no longer */
+    int64_t due_us = group_commit_pass_on(&g, &q, false, US_PER_S + 2);
     ck_assert_int_eq(due_us, US_PER_S + 1 + 12 * US_PER_MS);
-    ck_assert_int_eq(gather_pass_on(&g, &q, false, due_us), INT64_MAX);
+    ck_assert_int_eq(group_commit_pass_on(&g, &q, false, due_us), INT64_MAX);
     ck_assert_uint_eq(q.count, 1);
     finish_queue_release(&q);
 }
@@ -444,7 +446,7 @@ int main(void)
     tcase_add_test(tests, finishes_leave_in_the_order_of_arrival_and_may_come_back_first);
     tcase_add_test(tests, every_id_of_a_claim_is_answered_once);
     tcase_add_test(tests, an_id_in_two_claims_belongs_to_one_place_at_a_time);
-    tcase_add_test(tests, claims_share_a_batch_only_with_the_same_kinds);
+    tcase_add_test(tests, claims_share_a_segment_only_with_the_same_kinds);
     tcase_add_test(tests, kinds_are_unknown_until_they_were_read_and_sorted);
     tcase_add_test(tests, the_number_of_kinds_is_bounded);
     tcase_add_test(tests, bad_data_are_found_by_halving_and_condemned_at_once);

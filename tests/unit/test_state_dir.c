@@ -124,7 +124,7 @@ START_TEST(two_workers_do_not_live_in_one_folder)
     struct err err = {0};
     int fd = -1;
     ck_assert_int_eq(state_dir_open(ours, &fd, predecessor, &err), STATUS_CONFLICT);
-    ck_assert_msg(strstr(err.msg, "another worker lives in it") != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, "another worker uses it") != NULL, "%s", err.msg);
 }
 END_TEST
 

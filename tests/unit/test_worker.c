@@ -193,7 +193,7 @@ END_TEST
 static const struct danger_limits limits = {
     .guard_us = 2000, .kill_margin_us = 500, .stale_us = 8000};
 
-START_TEST(danger_is_the_later_end_of_lease_and_beat)
+START_TEST(danger_is_the_later_end_of_lease_and_heartbeat)
 {
     struct danger_facts f = {.lease_deadline_us = 5000, .heartbeat_sent_us = 1000};
     ck_assert_int_eq(danger_at_us(&f, &limits), 9000);
@@ -210,7 +210,7 @@ START_TEST(a_lost_lease_alone_kills_nobody)
 }
 END_TEST
 
-START_TEST(a_beat_that_failed_alone_kills_nobody)
+START_TEST(a_heartbeat_that_failed_alone_kills_nobody)
 {
     struct danger_facts f = {
         .lease_deadline_us = 50000, .heartbeat_sent_us = 1000, .timeout_at_us = 90000};
@@ -383,9 +383,9 @@ static Suite *suite(void)
     tcase_add_test(c, a_retry_without_a_wish_waits_its_backoff);
     tcase_add_test(c, a_snooze_lasts_a_second_at_least);
     tcase_add_test(c, a_retry_without_a_wish_waits_as_its_kind_says);
-    tcase_add_test(c, danger_is_the_later_end_of_lease_and_beat);
+    tcase_add_test(c, danger_is_the_later_end_of_lease_and_heartbeat);
     tcase_add_test(c, a_lost_lease_alone_kills_nobody);
-    tcase_add_test(c, a_beat_that_failed_alone_kills_nobody);
+    tcase_add_test(c, a_heartbeat_that_failed_alone_kills_nobody);
     tcase_add_test(c, lock_W9_near_danger_a_handler_is_asked_to_stop_then_killed);
     tcase_add_test(c, feat_B29_a_timeout_asks_first_and_kills_after_the_grace);
     tcase_add_test(c, lock_W9_no_grace_outlasts_the_lease);

@@ -287,7 +287,7 @@ static void setup(void)
     t.servers.config = &t.config;
     t.servers.popper = (struct hints_popper *)&t; /* never looked into */
     ck_assert_int_eq(intake_open(&t.intake, &env, NULL), STATUS_OK);
-    listen_take(&t.intake, &(struct worker_beat_reply){.asked = ""});
+    listen_take(&t.intake, &(struct worker_heartbeat_reply){.asked = ""});
     listen_update(&t.intake);
 }
 
@@ -369,7 +369,8 @@ START_TEST(it_listens_to_a_queue_and_its_kinds_unless_it_is_paused)
     ck_assert_uint_eq(t.sets, 2);
     t.due = (struct due){.listen = false};
     const char *paused[] = {"default"};
-    listen_take(&t.intake, &(struct worker_beat_reply){.paused_queues = paused, .paused_count = 1});
+    listen_take(&t.intake,
+                &(struct worker_heartbeat_reply){.paused_queues = paused, .paused_count = 1});
     ck_assert(t.due.listen);
     ck_assert_uint_eq(t.sets, 2);
     listen_update(&t.intake);

@@ -406,7 +406,7 @@ START_TEST(jobs_that_leave_are_handed_back_or_fail_with_the_reason)
     active_leave(&t.active, job);
     run_end_leaving(&t.jobs);
     ck_assert_int_eq(t.kind, FINISH_DISCARDED);
-    ck_assert(strstr(t.error, "args: longer as text") != NULL);
+    ck_assert(strstr(t.error, "args: too long for a handler") != NULL);
     answer(2, FINISH_ACCEPTED);
 }
 END_TEST
@@ -429,7 +429,7 @@ START_TEST(a_cancel_is_marked_and_reaches_the_runner_in_the_same_turn)
 {
     struct active_job *job = running(1);
     const struct worker_cancel cancels[] = {{.id = 1, .fence = 101}, {.id = 9, .fence = 1}};
-    cancel_take(&t.jobs, &(struct worker_beat_reply){.cancels = cancels, .cancel_count = 2});
+    cancel_take(&t.jobs, &(struct worker_heartbeat_reply){.cancels = cancels, .cancel_count = 2});
     ck_assert(t.due.cancels);
     ck_assert_int_eq(t.cancels, 0);
     cancel_act(&t.jobs);

@@ -34,9 +34,9 @@ static struct {
     predecessor_cb *predecessor;
     worker_done_cb *registered;
     void *registered_ctx;
-    worker_beat_cb *beat;
+    worker_heartbeat_cb *heartbeat;
     int registrations;
-    int beats;
+    int heartbeats;
     bool has_told_lost_pop;
 
     char first_id[WORKER_ID_SIZE];
@@ -104,14 +104,14 @@ enum status worker_store_register(struct pg *pg, const struct worker_registratio
     return STATUS_OK;
 }
 
-enum status worker_store_beat(struct pg *pg, const struct worker_beat *b, worker_beat_cb *done,
-                              void *ctx, struct err *err)
+enum status worker_store_heartbeat(struct pg *pg, const struct worker_heartbeat *b,
+                                   worker_heartbeat_cb *done, void *ctx, struct err *err)
 {
     (void)pg;
     (void)ctx;
     (void)err;
-    t.beats++;
-    t.beat = done;
+    t.heartbeats++;
+    t.heartbeat = done;
     t.has_told_lost_pop = b->lost_pop;
     return STATUS_OK;
 }
@@ -216,7 +216,7 @@ static int spare_least(void *ctx)
     return 0;
 }
 
-static void on_answered(void *ctx, const struct worker_beat_reply *reply)
+static void on_answered(void *ctx, const struct worker_heartbeat_reply *reply)
 {
     (void)ctx;
     (void)reply;
@@ -326,7 +326,7 @@ START_TEST(a_confirmed_heartbeat_counts_from_when_it_was_sent)
     heartbeat_now(&t.membership);
     ck_assert(t.has_told_lost_pop);
     int64_t sent = clock_boot_us();
-    t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.asked = ""}, NULL);
+    t.heartbeat(&t.membership, STATUS_OK, &(struct worker_heartbeat_reply){.asked = ""}, NULL);
     ck_assert_int_ge(t.standing.heartbeat_confirmed_us, before);
     ck_assert_int_le(t.standing.heartbeat_confirmed_us, sent);
     ck_assert(t.due.limits_of_runs);
@@ -340,7 +340,7 @@ START_TEST(a_failed_heartbeat_reports_the_lost_pop_again)
     t.standing.has_lost_pop = true;
     heartbeat_now(&t.membership);
     ck_assert(!t.standing.has_lost_pop);
-    t.beat(&t.membership, STATUS_TIMEOUT, NULL, &(struct err){.msg = "no answer"});
+    t.heartbeat(&t.membership, STATUS_TIMEOUT, NULL, &(struct err){.msg = "no answer"});
     ck_assert(t.standing.has_lost_pop);
 }
 END_TEST
@@ -350,9 +350,9 @@ START_TEST(a_requested_heartbeat_follows_one_that_is_in_flight)
     get_registered();
     heartbeat_now(&t.membership);
     heartbeat_request(&t.membership);
-    ck_assert_int_eq(t.beats, 1);
-    t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.asked = ""}, NULL);
-    ck_assert_int_eq(t.beats, 2);
+    ck_assert_int_eq(t.heartbeats, 1);
+    t.heartbeat(&t.membership, STATUS_OK, &(struct worker_heartbeat_reply){.asked = ""}, NULL);
+    ck_assert_int_eq(t.heartbeats, 2);
 }
 END_TEST
 
@@ -362,7 +362,7 @@ START_TEST(a_worker_that_was_marked_dead_registers_anew_and_freezes_its_jobs)
     struct active_job *job = active_add(&t.active, 7);
     (void)active_step(&t.active, job, ON_VERDICT);
     heartbeat_now(&t.membership);
-    t.beat(&t.membership, STATUS_OK, &(struct worker_beat_reply){.is_dead = true}, NULL);
+    t.heartbeat(&t.membership, STATUS_OK, &(struct worker_heartbeat_reply){.is_dead = true}, NULL);
     ck_assert(!t.standing.is_registered);
     ck_assert_int_gt(job->heartbeat_frozen_us, 0);
     ck_assert_int_eq(t.registrations, 2);
@@ -378,7 +378,7 @@ START_TEST(a_paused_kind_is_not_served_and_other_sets_are_due)
     kinds_take_paused(&t.membership, (const char *const[]){"a"}, 1);
     ck_assert_uint_eq(t.membership.kinds.served.count, 0);
     ck_assert(t.due.listen);
-    ck_assert_int_eq(t.beats, 1);
+    ck_assert_int_eq(t.heartbeats, 1);
     kinds_take_paused(&t.membership, NULL, 0);
     ck_assert_uint_eq(t.membership.kinds.served.count, 1);
 }

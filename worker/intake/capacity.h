@@ -2,7 +2,7 @@
  *
  * Decides how many ids to ask for. Pure. A worker fills its idle runners; if handlers are tiny, it
  * also claims a few milliseconds of work ahead, so that locks, claims, runs and finishes overlap in
- * batches of hundreds (ARCHITECTURE §4.7). */
+ * groups of hundreds (ARCHITECTURE §4.7). */
 #ifndef CLAIMD_WORKER_INTAKE_CAPACITY_H
 #define CLAIMD_WORKER_INTAKE_CAPACITY_H
 

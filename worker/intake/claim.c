@@ -16,7 +16,7 @@
 
 /* ---- refused jobs ---- */
 
-/* The hint's score holds the job's turn (docs/decisions/0016) and is kept; the row's due time is on
+/* The hint's score holds the job's rank (docs/decisions/0016) and is kept; the row's due time is on
  * another scale. A job that an edit has moved elsewhere gets a new score. */
 static int64_t score_to_keep(const struct active_job *job, const char *queue, int priority,
                              int64_t ready_unix_us)

@@ -123,7 +123,7 @@ enum status hint_return_open(struct intake *in, struct err *err)
 {
     in->hint_return = calloc(1, sizeof *in->hint_return);
     if (in->hint_return == NULL) {
-        return err_fail(err, STATUS_NOMEM, "hints to put back");
+        return err_fail(err, STATUS_NOMEM, "no memory for the hints to put back");
     }
     in->hint_return->delay_ms = DELAY_FIRST_MS;
     enum status st =

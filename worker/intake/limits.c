@@ -31,7 +31,7 @@ void limits_popped(struct intake *in, const struct hint *hint)
 {
     struct limits *l = &in->limits;
     if (hint_score_ms(hint->score) == 0) {
-        return; /* the job had its turn and lost it: its score says nothing about turns */
+        return; /* popped before and given back: its score says nothing about ranks */
     }
     struct popped_queue *q = find_popped(l, hint->queue);
     if (q == NULL && l->popped_count < ARRAY_COUNT(l->popped)) {

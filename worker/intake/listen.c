@@ -76,7 +76,7 @@ static void update(struct intake *in, enum hints_left left)
         log_recovered("listen_recovered", &in->listen.complaint);
     } else if (complaint_due(&in->listen.complaint, clock_boot_us())) {
         log_error("listen_failed", LOG_TEXT("err", err.msg),
-                  LOG_TEXT("action", "again with the next heartbeat"));
+                  LOG_TEXT("action", "trying again with the next heartbeat"));
     }
 }
 
@@ -91,7 +91,7 @@ void listen_update_limits(struct intake *in)
     update(in, HINTS_LEFT_BLOCKED);
 }
 
-static bool are_other_paused(const struct intake *in, const struct worker_beat_reply *reply)
+static bool are_other_paused(const struct intake *in, const struct worker_heartbeat_reply *reply)
 {
     for (size_t i = 0; i < reply->paused_count; i++) {
         if (!listen_is_paused(in, reply->paused_queues[i])) {
@@ -101,7 +101,7 @@ static bool are_other_paused(const struct intake *in, const struct worker_beat_r
     return reply->paused_count != in->listen.paused_count;
 }
 
-static int weight_in(const struct worker_beat_reply *reply, const char *queue)
+static int weight_in(const struct worker_heartbeat_reply *reply, const char *queue)
 {
     for (size_t i = 0; i < reply->weight_count; i++) {
         if (strcmp(reply->weights[i].queue, queue) == 0) {
@@ -112,7 +112,7 @@ static int weight_in(const struct worker_beat_reply *reply, const char *queue)
 }
 
 /* True if a weight has changed. */
-static bool take_weights(struct intake *in, const struct worker_beat_reply *reply)
+static bool take_weights(struct intake *in, const struct worker_heartbeat_reply *reply)
 {
     bool is_changed = false;
     in->env.active->has_weights = reply->weight_count > 0;
@@ -124,7 +124,7 @@ static bool take_weights(struct intake *in, const struct worker_beat_reply *repl
     return is_changed;
 }
 
-void listen_take(struct intake *in, const struct worker_beat_reply *reply)
+void listen_take(struct intake *in, const struct worker_heartbeat_reply *reply)
 {
     bool is_changed = take_weights(in, reply);
     is_changed = is_changed || !in->listen.is_told || are_other_paused(in, reply);

@@ -35,6 +35,6 @@ bool listen_serves(const struct intake *in, const char *queue);
 bool listen_is_paused(const struct intake *in, const char *queue);
 
 /* Takes the paused queues and the weights from the reply to a heartbeat. */
-void listen_take(struct intake *in, const struct worker_beat_reply *reply);
+void listen_take(struct intake *in, const struct worker_heartbeat_reply *reply);
 
 #endif

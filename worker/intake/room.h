@@ -15,7 +15,7 @@ struct room {
     int64_t pause_us;
     int64_t pause_until_us;
     int64_t setbacks_since_us; /* nothing could be claimed since then; 0 = a claim has succeeded */
-    int64_t setback_us;        /* when the lock or claim of a whole batch last failed */
+    int64_t setback_us;        /* when the lock or claim of all popped jobs last failed */
     int64_t ahead_pause_until_us; /* a claim met locked rows: until then, claim nothing ahead */
 };
 

@@ -187,9 +187,9 @@ static inline bool active_has_live(const struct active_job *job)
 /* Marks a job that no runner has yet as placed. */
 void active_place(struct active_jobs *h, struct active_job *job);
 
-/* Ready jobs are sorted by score, as their hints were: an urgent job, or one of a tenant whose turn
- * it is, overtakes jobs that were claimed earlier. If queues have weights, it overtakes only jobs
- * of its own queue, since jobs of another queue with lower scores might never cease.
+/* Ready jobs are sorted by score, as their hints were: an urgent job, or one of a tenant with a
+ * lower rank, overtakes jobs that were claimed earlier. If queues have weights, it overtakes only
+ * jobs of its own queue, since jobs of another queue with lower scores might never cease.
  * active_take_ready() returns NULL if there is none. A job that is taken stays STATE_READY: the
  * caller applies its next event at once. */
 void active_push_ready(struct active_jobs *h, struct active_job *job);

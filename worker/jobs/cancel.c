@@ -72,7 +72,7 @@ void cancel_take_notify(struct jobs *j, const char *payload)
     j->env.due->heartbeat = true;
 }
 
-void cancel_take(struct jobs *j, const struct worker_beat_reply *reply)
+void cancel_take(struct jobs *j, const struct worker_heartbeat_reply *reply)
 {
     for (size_t i = 0; i < reply->cancel_count; i++) {
         const struct worker_cancel *c = &reply->cancels[i];

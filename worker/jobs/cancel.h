@@ -27,7 +27,7 @@ void cancel_session_up(struct jobs *j); /* a new session listens to nothing */
 void cancel_tick(struct jobs *j, int64_t now_us);
 void cancel_take_notify(struct jobs *j, const char *payload);
 /* Notes the cancels that a heartbeat has brought; cancel_act() then asks their handlers to end. */
-void cancel_take(struct jobs *j, const struct worker_beat_reply *reply);
+void cancel_take(struct jobs *j, const struct worker_heartbeat_reply *reply);
 void cancel_act(struct jobs *j);
 
 /* Returns the time from the request to stop, because of a timeout or a cancel, until the kill. */

@@ -6,7 +6,7 @@
 #include "worker/jobs/jobs.h"
 #include "worker/jobs/lease.h"
 
-#define START_LATE_US (5 * US_PER_S) /* a runner starts a job that it is sent at once … */
+#define START_LATE_US (5 * US_PER_S) /* a runner starts a job as soon as it gets it … */
 #define LOAD_MAX_US \
     (900 * US_PER_S) /* … unless it has to start a program first: more than any start_timeout */
 

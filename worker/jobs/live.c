@@ -10,19 +10,19 @@
 
 #define PERIOD_US (1 * US_PER_S)
 #define ALONE_US (10 * US_PER_S)
-#define BATCH_MAX 64
+#define GROUP_MAX 64
 
 /* The rows of one statement; the texts are copies. */
 struct sent {
     struct jobs *jobs;
     bool is_last; /* for an attempt that has ended: nothing waits for the reply */
     size_t count;
-    int64_t ids[BATCH_MAX];
-    int64_t fences[BATCH_MAX];
-    int64_t percents[BATCH_MAX];
-    char texts[BATCH_MAX][RUNNER_PROGRESS_BYTES + 1];
-    char *checkpoints[BATCH_MAX];
-    size_t lens[BATCH_MAX];
+    int64_t ids[GROUP_MAX];
+    int64_t fences[GROUP_MAX];
+    int64_t percents[GROUP_MAX];
+    char texts[GROUP_MAX][RUNNER_PROGRESS_BYTES + 1];
+    char *checkpoints[GROUP_MAX];
+    size_t lens[GROUP_MAX];
     char worker_id[JOB_WORKER_ID_SIZE];
 };
 
@@ -121,8 +121,8 @@ static void on_saved(void *ctx, enum status st, const struct pg_result *const *r
 
 static bool send_sent(struct jobs *j, struct sent *s)
 {
-    const char *texts[BATCH_MAX];
-    const char *checkpoints[BATCH_MAX];
+    const char *texts[GROUP_MAX];
+    const char *checkpoints[GROUP_MAX];
     for (size_t i = 0; i < s->count; i++) {
         texts[i] = s->texts[i];
         checkpoints[i] = s->checkpoints[i];
@@ -166,7 +166,7 @@ static void send_or_drop(struct jobs *j, struct sent *s)
 void live_tick(struct jobs *j, int64_t now_us)
 {
     struct sent *s = NULL;
-    size_t max = now_us < j->live.alone_until_us ? 1 : BATCH_MAX;
+    size_t max = now_us < j->live.alone_until_us ? 1 : GROUP_MAX;
     if (j->live.is_in_flight || !pg_is_up(j->env.servers->pg)) {
         return;
     }

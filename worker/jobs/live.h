@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes progress and checkpoints from the shared pages to job_live, in batches, each job at most
+ * Writes progress and checkpoints from the shared pages to job_live, in groups, each job at most
  * once a second, and once more when its attempt ends. Finishes never wait for it. */
 #ifndef CLAIMD_WORKER_JOBS_LIVE_H
 #define CLAIMD_WORKER_JOBS_LIVE_H
@@ -15,7 +15,7 @@ struct active_job;
 
 struct live {
     bool is_in_flight;
-    int64_t alone_until_us; /* sends jobs one by one until then, since a batch was refused */
+    int64_t alone_until_us; /* sends jobs one by one until then, since a group was refused */
     struct complaint complaint;
 };
 

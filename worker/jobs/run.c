@@ -122,7 +122,7 @@ static void call_poison(char text[JOB_ERROR_MAX + 1], const struct run_facts *fa
 
 /* True if the end frees nothing that others may wait for (a key, a place, a batch, jobs after it),
  * and the job would only run again if this worker died now. */
-static bool may_gather(const struct jobs *j, const struct active_job *job, enum finish_kind kind)
+static bool may_group(const struct jobs *j, const struct active_job *job, enum finish_kind kind)
 {
     return kind == FINISH_COMPLETED && job->flags == 0 && !job->settings.at_most_once &&
            j->env.standing->stage == WORKER_RUNNING;
@@ -171,7 +171,7 @@ static void finish(struct jobs *j, struct active_job *job, const struct run_fact
     finish->key_row = job->key_row;
     finish->second_row = job->second_row;
     finish->place = job->place;
-    finish->may_gather = may_gather(j, job, v.kind);
+    finish->may_group = may_group(j, job, v.kind);
     finish->has_live = active_has_live(job);
     finish->is_unkept = job->settings.keeps_none;
     finish->keeps_log = job->settings.keeps_log;
@@ -214,8 +214,7 @@ void run_end_leaving(struct jobs *j)
             continue;
         }
         struct err why = {0};
-        err_set(&why, STATUS_LIMIT, 0, "%s: longer as text than a handler can be given",
-                job->too_long);
+        err_set(&why, STATUS_LIMIT, 0, "%s: too long for a handler", job->too_long);
         run_fail(j, job, &why);
     }
 }

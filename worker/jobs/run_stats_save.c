@@ -7,19 +7,19 @@
 #include "worker/jobs/jobs.h"
 
 #define PERIOD_US (5 * US_PER_S)
-#define BATCH_MAX 64
+#define GROUP_MAX 64
 #define BUCKETS_SIZE ((size_t)RUN_STATS_BUCKETS * 11 + 3)
 
 /* The rows of one statement; names are borrowed. */
 struct rows {
     size_t count;
-    const char *queues[BATCH_MAX];
-    const char *kinds[BATCH_MAX];
-    int64_t for_us[BATCH_MAX];
-    int64_t runs[BATCH_MAX];
-    int64_t run_us[BATCH_MAX];
-    const char *buckets[BATCH_MAX];
-    char texts[BATCH_MAX][BUCKETS_SIZE];
+    const char *queues[GROUP_MAX];
+    const char *kinds[GROUP_MAX];
+    int64_t for_us[GROUP_MAX];
+    int64_t runs[GROUP_MAX];
+    int64_t run_us[GROUP_MAX];
+    const char *buckets[GROUP_MAX];
+    char texts[GROUP_MAX][BUCKETS_SIZE];
 };
 
 /* Writes "{0,3,1}", up to the last bucket that is not empty. */
@@ -85,13 +85,13 @@ static bool send_rows(struct jobs *j, const struct rows *rows)
     return st == STATUS_OK;
 }
 
-/* Sends a batch of rows that have changed since they were last sent; false if there are none. Each
+/* Sends a group of rows that have changed since they were last sent; false if there are none. Each
  * row holds all runs, so a row that is lost is replaced when its kind runs again. */
 static bool save_some(struct jobs *j, int64_t now_us)
 {
     struct rows *rows = NULL;
     for (struct run_length *l = j->env.lengths->by_name;
-         l != NULL && (rows == NULL || rows->count < BATCH_MAX); l = l->hh.next) {
+         l != NULL && (rows == NULL || rows->count < GROUP_MAX); l = l->hh.next) {
         if (l->stats.changed_us <= l->saved_us) {
             continue;
         }

@@ -10,7 +10,7 @@
 /* The least time between two heartbeats: any client can ask for one by a NOTIFY. */
 #define SOON_US (50 * US_PER_MS)
 
-static void take_answer(struct membership *m, const struct worker_beat_reply *reply)
+static void take_answer(struct membership *m, const struct worker_heartbeat_reply *reply)
 {
     m->env.standing->heartbeat_confirmed_us = m->heartbeat.sent_us;
     m->env.due->limits_of_runs = true;
@@ -22,8 +22,8 @@ static void take_answer(struct membership *m, const struct worker_beat_reply *re
     }
 }
 
-static void on_heartbeat_stored(void *ctx, enum status st, const struct worker_beat_reply *reply,
-                                const struct err *err)
+static void on_heartbeat_stored(void *ctx, enum status st,
+                                const struct worker_heartbeat_reply *reply, const struct err *err)
 {
     struct membership *m = ctx;
     bool is_confirmed = st == STATUS_OK && !reply->is_dead;
@@ -35,11 +35,12 @@ static void on_heartbeat_stored(void *ctx, enum status st, const struct worker_b
         m->env.standing->has_lost_pop || (m->heartbeat.is_telling_lost_pop && !is_confirmed);
     if (st != STATUS_OK) {
         if (complaint_due(&m->heartbeat.complaint, clock_boot_us())) {
-            log_warn("beat_failed", LOG_TEXT("err", err->msg), LOG_TEXT("action", "retrying"));
+            log_warn("heartbeat_failed", LOG_TEXT("err", err->msg),
+                     LOG_TEXT("action", "trying again"));
         }
         return;
     }
-    log_recovered("beat_recovered", &m->heartbeat.complaint);
+    log_recovered("heartbeat_recovered", &m->heartbeat.complaint);
     if (reply->is_dead) {
         registration_again(m);
         return;
@@ -61,7 +62,7 @@ static size_t held_fences(const struct membership *m, int64_t now, int64_t *ret_
 }
 
 /* Counts the ended runs that wait for their commit, and for how long the oldest has waited. */
-static void count_uncommitted(const struct membership *m, int64_t now, struct worker_beat *ret)
+static void count_uncommitted(const struct membership *m, int64_t now, struct worker_heartbeat *ret)
 {
     int64_t since_us = now;
     for (struct active_job *job = m->env.active->by_id; job != NULL; job = job->hh.next) {
@@ -84,25 +85,25 @@ void heartbeat_now(struct membership *m)
         return;
     }
     int64_t now = clock_boot_us();
-    struct worker_beat b = {.worker_id = m->env.standing->worker_id,
-                            .stale_us = m->env.servers->config->worker.stale_us,
-                            .is_quiet = m->env.standing->is_quiet ||
-                                        m->env.standing->stage != WORKER_RUNNING,
-                            .lost_pop = m->env.standing->has_lost_pop,
-                            .running = (int)m->env.active->count[ACTIVE_RUNNING],
-                            .held_fences = fences,
-                            .held_count = held_fences(m, now, fences),
-                            .kinds = m->kinds.served.list,
-                            .kind_count = m->kinds.served.count,
-                            .refused = refused,
-                            .refused_count = kinds_refused_texts(m, refused),
-                            .lock_nodes = (int)m->env.servers->config->lock.node_count,
-                            .lock_nodes_voting = (int)redlock_async_voting(m->env.servers->lock),
-                            .ready_oldest_us = active_ready_oldest_us(m->env.active, now)};
+    struct worker_heartbeat b = {
+        .worker_id = m->env.standing->worker_id,
+        .stale_us = m->env.servers->config->worker.stale_us,
+        .is_quiet = m->env.standing->is_quiet || m->env.standing->stage != WORKER_RUNNING,
+        .lost_pop = m->env.standing->has_lost_pop,
+        .running = (int)m->env.active->count[ACTIVE_RUNNING],
+        .held_fences = fences,
+        .held_count = held_fences(m, now, fences),
+        .kinds = m->kinds.served.list,
+        .kind_count = m->kinds.served.count,
+        .refused = refused,
+        .refused_count = kinds_refused_texts(m, refused),
+        .lock_nodes = (int)m->env.servers->config->lock.node_count,
+        .lock_nodes_voting = (int)redlock_async_voting(m->env.servers->lock),
+        .ready_oldest_us = active_ready_oldest_us(m->env.active, now)};
     count_uncommitted(m, now, &b);
     b.spare_least = m->env.spare_least(m->env.ctx);
     record("beat", "inv", RECORD_TEXT("worker", m->env.standing->worker_id));
-    if (worker_store_beat(m->env.servers->pg, &b, on_heartbeat_stored, m, NULL) != STATUS_OK) {
+    if (worker_store_heartbeat(m->env.servers->pg, &b, on_heartbeat_stored, m, NULL) != STATUS_OK) {
         return; /* the timer tries again */
     }
     m->heartbeat.is_in_flight = true;

@@ -26,7 +26,7 @@ enum status kind_set_fill(struct kind_set *ret, const struct worker_kind *const 
     }
     void *block = malloc(size);
     if (block == NULL) {
-        return err_fail(err, STATUS_NOMEM, "%zu kinds", n);
+        return err_fail(err, STATUS_NOMEM, "no memory for %zu kinds", n);
     }
     struct kind_set set = {.list = block, .count = n, .block = block};
     char *at = set.block + fixed;

@@ -17,7 +17,7 @@
 
 /* What each runner announced, and what follows from it. A worker serves the kinds that all runners
  * have which may be given jobs, so that any of them can take any job. */
-struct kinds_book {
+struct kinds_state {
     struct kind_set of_slot[SLOTS_MAX];
     int64_t order[SLOTS_MAX]; /* of the hellos: the newest one decides about versions */
     int64_t hellos;
@@ -40,53 +40,53 @@ struct kinds_book {
 
 enum status kinds_open(struct membership *m, struct err *err)
 {
-    m->kinds.book = calloc(1, sizeof *m->kinds.book);
-    if (m->kinds.book == NULL) {
-        return err_fail(err, STATUS_NOMEM, "kinds");
+    m->kinds.state = calloc(1, sizeof *m->kinds.state);
+    if (m->kinds.state == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory for the kinds");
     }
     return STATUS_OK;
 }
 
 void kinds_close(struct membership *m)
 {
-    struct kinds_book *b = m->kinds.book;
-    for (size_t i = 0; b != NULL && i < SLOTS_MAX; i++) {
-        kind_set_release(&b->of_slot[i]);
+    struct kinds_state *s = m->kinds.state;
+    for (size_t i = 0; s != NULL && i < SLOTS_MAX; i++) {
+        kind_set_release(&s->of_slot[i]);
     }
-    if (b != NULL) {
-        kind_set_release(&b->next);
-        kind_set_release(&b->missing);
-        kind_set_release(&b->able);
-        json_decref(b->told);
-        free(b);
+    if (s != NULL) {
+        kind_set_release(&s->next);
+        kind_set_release(&s->missing);
+        kind_set_release(&s->able);
+        json_decref(s->told);
+        free(s);
     }
     kind_set_release(&m->kinds.served);
 }
 
 size_t kinds_able(const struct membership *m)
 {
-    return m->kinds.book == NULL ? 0 : m->kinds.book->able.count;
+    return m->kinds.state == NULL ? 0 : m->kinds.state->able.count;
 }
 
 size_t kinds_refused(const struct membership *m)
 {
-    const struct kinds_book *b = m->kinds.book;
-    return b == NULL ? 0 : hello_refused_count(b->told) + b->without.count;
+    const struct kinds_state *s = m->kinds.state;
+    return s == NULL ? 0 : hello_refused_count(s->told) + s->without.count;
 }
 
 size_t kinds_refused_texts(const struct membership *m, const char *ret[WORKER_REFUSED_MAX])
 {
-    return refused_texts(&m->kinds.book->refused, ret);
+    return refused_texts(&m->kinds.state->refused, ret);
 }
 
 const struct slot_without *kinds_without(const struct membership *m)
 {
-    return &m->kinds.book->without;
+    return &m->kinds.state->without;
 }
 
 const struct slot_without *kinds_doubtful(const struct membership *m)
 {
-    return &m->kinds.book->doubtful;
+    return &m->kinds.state->doubtful;
 }
 
 /* ---- the runners ---- */
@@ -138,21 +138,21 @@ static void say_refused(const char *file, const char *reason)
 /* Refused plugins may be fixed later: one runner retries them at increasing intervals. */
 static void plan_retry(struct membership *m, bool is_news)
 {
-    struct kinds_book *b = m->kinds.book;
-    if (b->missing.count == 0 && json_array_size(b->told) == 0) {
-        b->again_at_us = 0;
-    } else if (is_news || b->again_at_us == 0) {
-        b->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * m->env.servers->config->time_scale);
-        b->again_at_us = clock_boot_us() + b->again_wait_us;
+    struct kinds_state *s = m->kinds.state;
+    if (s->missing.count == 0 && json_array_size(s->told) == 0) {
+        s->again_at_us = 0;
+    } else if (is_news || s->again_at_us == 0) {
+        s->again_wait_us = (int64_t)((double)AGAIN_FIRST_US * m->env.servers->config->time_scale);
+        s->again_at_us = clock_boot_us() + s->again_wait_us;
     }
 }
 
 /* Runners that start from now on try the program before they send their hello, so that no job has
  * to. */
-static void doubt(struct kinds_book *b, const char *file)
+static void doubt(struct kinds_state *s, const char *file)
 {
     size_t len = file == NULL ? 0 : strlen(file);
-    struct slot_without *d = &b->doubtful;
+    struct slot_without *d = &s->doubtful;
     size_t suffix = strlen(RUNNER_HANDLER_SUFFIX);
     if (len > suffix && len < RUNNER_FILE_SIZE &&
         strcmp(file + len - suffix, RUNNER_HANDLER_SUFFIX) == 0 && d->count < SLOT_WITHOUT_MAX) {
@@ -162,31 +162,31 @@ static void doubt(struct kinds_book *b, const char *file)
 
 static void tell_refused(struct membership *m, const json_t *hello)
 {
-    struct kinds_book *b = m->kinds.book;
+    struct kinds_state *s = m->kinds.state;
     json_t *refused = json_object_get(hello, "refused");
-    b->doubtful.count = 0;
+    s->doubtful.count = 0;
     for (size_t i = 0; i < hello_refused_count(refused); i++) {
         const json_t *item = json_array_get(refused, i);
         const char *file = json_string_value(json_object_get(item, "file"));
         const char *reason = json_string_value(json_object_get(item, "reason"));
-        doubt(b, file);
-        if (!is_in(b->told, item)) {
+        doubt(s, file);
+        if (!is_in(s->told, item)) {
             say_refused(file == NULL ? "?" : file, reason == NULL ? "?" : reason);
         }
     }
-    bool is_news = b->told == NULL || json_equal(b->told, refused) == 0;
-    json_decref(b->told);
-    b->told = json_incref(refused);
-    refused_fill(&b->refused, b->told, &b->without);
+    bool is_news = s->told == NULL || json_equal(s->told, refused) == 0;
+    json_decref(s->told);
+    s->told = json_incref(refused);
+    refused_fill(&s->refused, s->told, &s->without);
     plan_retry(m, is_news);
 }
 
 /* ---- what the worker serves ---- */
 
-static bool is_paused(const struct kinds_book *b, const char *kind)
+static bool is_paused(const struct kinds_state *s, const char *kind)
 {
-    for (size_t i = 0; i < b->paused_count; i++) {
-        if (strcmp(b->paused[i], kind) == 0) {
+    for (size_t i = 0; i < s->paused_count; i++) {
+        if (strcmp(s->paused[i], kind) == 0) {
             return true;
         }
     }
@@ -196,14 +196,14 @@ static bool is_paused(const struct kinds_book *b, const char *kind)
 /* If memory runs out, no kind is served. */
 static void leave_out_paused(struct membership *m)
 {
-    const struct kinds_book *b = m->kinds.book;
+    const struct kinds_state *s = m->kinds.state;
     const struct worker_kind *kept[KIND_SET_MAX];
     size_t n = 0;
     struct kind_set served = {.count = 0};
     struct err err = {0};
-    for (size_t i = 0; i < b->able.count; i++) {
-        if (!is_paused(b, b->able.names[i])) {
-            kept[n++] = &b->able.list[i];
+    for (size_t i = 0; i < s->able.count; i++) {
+        if (!is_paused(s, s->able.names[i])) {
+            kept[n++] = &s->able.list[i];
         }
     }
     if (kind_set_fill(&served, kept, n, &err) != STATUS_OK) {
@@ -211,7 +211,7 @@ static void leave_out_paused(struct membership *m)
     }
     kind_set_release(&m->kinds.served);
     m->kinds.served = served;
-    m->kinds.has_any = m->kinds.has_any || b->able.count > 0;
+    m->kinds.has_any = m->kinds.has_any || s->able.count > 0;
     m->kinds.generation++;
 }
 
@@ -227,18 +227,18 @@ static void serve_able(struct membership *m)
 
 static void serve_now(struct membership *m, struct kind_set *set)
 {
-    struct kinds_book *b = m->kinds.book;
-    kind_set_release(&b->able);
-    b->able = *set;
+    struct kinds_state *s = m->kinds.state;
+    kind_set_release(&s->able);
+    s->able = *set;
     *set = (struct kind_set){.count = 0};
     serve_able(m);
 }
 
-static void say_pauses(const struct kinds_book *b, const char *const *names, size_t count)
+static void say_pauses(const struct kinds_state *s, const char *const *names, size_t count)
 {
-    for (size_t i = 0; i < b->able.count; i++) {
-        const char *kind = b->able.names[i];
-        bool was = is_paused(b, kind);
+    for (size_t i = 0; i < s->able.count; i++) {
+        const char *kind = s->able.names[i];
+        bool was = is_paused(s, kind);
         bool is = false;
         for (size_t k = 0; k < count; k++) {
             is = is || strcmp(names[k], kind) == 0;
@@ -253,28 +253,28 @@ static void say_pauses(const struct kinds_book *b, const char *const *names, siz
 
 void kinds_take_paused(struct membership *m, const char *const *names, size_t count)
 {
-    struct kinds_book *b = m->kinds.book;
+    struct kinds_state *s = m->kinds.state;
     const char *kept[KIND_SET_MAX];
     size_t n = 0;
     for (int pass = 0; pass < 2;
          pass++) { /* first the kinds that this worker has, then those that it may get */
         for (size_t i = 0; i < count && n < KIND_SET_MAX; i++) {
-            if ((kind_set_find(&b->able, names[i]) != NULL) == (pass == 0)) {
+            if ((kind_set_find(&s->able, names[i]) != NULL) == (pass == 0)) {
                 kept[n++] = names[i];
             }
         }
     }
-    bool is_changed = n != b->paused_count;
+    bool is_changed = n != s->paused_count;
     for (size_t i = 0; i < n && !is_changed; i++) {
-        is_changed = !is_paused(b, kept[i]);
+        is_changed = !is_paused(s, kept[i]);
     }
     if (!is_changed) {
         return;
     }
-    say_pauses(b, kept, n);
-    b->paused_count = n;
+    say_pauses(s, kept, n);
+    s->paused_count = n;
     for (size_t i = 0; i < n; i++) {
-        (void)snprintf(b->paused[i], sizeof b->paused[i], "%s", kept[i]);
+        (void)snprintf(s->paused[i], sizeof s->paused[i], "%s", kept[i]);
     }
     serve_able(m);
 }
@@ -283,21 +283,21 @@ void kinds_take_paused(struct membership *m, const char *const *names, size_t co
 static void keep_missing(struct membership *m, const struct worker_kind *const *gone, size_t count,
                          const struct kind_set *served)
 {
-    struct kinds_book *b = m->kinds.book;
+    struct kinds_state *s = m->kinds.state;
     const struct worker_kind *all[2 * KIND_SET_MAX];
     struct kind_set missing = {.count = 0};
     size_t n = 0;
-    for (size_t i = 0; i < b->missing.count; i++) {
-        if (served == NULL || kind_set_find(served, b->missing.names[i]) == NULL) {
-            all[n++] = &b->missing.list[i];
+    for (size_t i = 0; i < s->missing.count; i++) {
+        if (served == NULL || kind_set_find(served, s->missing.names[i]) == NULL) {
+            all[n++] = &s->missing.list[i];
         }
     }
     for (size_t i = 0; i < count; i++) {
         all[n++] = gone[i];
     }
     if (kind_set_fill(&missing, all, n, NULL) == STATUS_OK) {
-        kind_set_release(&b->missing);
-        b->missing = missing;
+        kind_set_release(&s->missing);
+        s->missing = missing;
     }
     plan_retry(m, true);
 }
@@ -309,7 +309,7 @@ static enum status withdraw(struct membership *m, const struct kind_set *possibl
     const struct worker_kind *gone[KIND_SET_MAX];
     size_t kept_count = 0;
     size_t gone_count = 0;
-    const struct kind_set *able = &m->kinds.book->able;
+    const struct kind_set *able = &m->kinds.state->able;
     for (size_t i = 0; i < able->count; i++) {
         const struct worker_kind *k = &able->list[i];
         if (kind_set_find(possible, k->name) != NULL) {
@@ -336,18 +336,18 @@ static enum status withdraw(struct membership *m, const struct kind_set *possibl
 
 static void take_on_next(struct membership *m)
 {
-    struct kinds_book *b = m->kinds.book;
-    for (size_t i = 0; i < b->next.count; i++) {
-        const struct worker_kind *k = &b->next.list[i];
-        const struct worker_kind *before = kind_set_find(&b->able, k->name);
+    struct kinds_state *s = m->kinds.state;
+    for (size_t i = 0; i < s->next.count; i++) {
+        const struct worker_kind *k = &s->next.list[i];
+        const struct worker_kind *before = kind_set_find(&s->able, k->name);
         if (before == NULL || !kind_equal(k, before)) {
             log_info("kind_served", LOG_TEXT("kind", k->name), LOG_TEXT("plugin", k->plugin),
                      LOG_TEXT("version", k->version));
         }
     }
-    b->next_number = 0;
-    serve_now(m, &b->next);
-    keep_missing(m, NULL, 0, &b->able);
+    s->next_number = 0;
+    serve_now(m, &s->next);
+    keep_missing(m, NULL, 0, &s->able);
 }
 
 struct announcement {
@@ -358,13 +358,13 @@ struct announcement {
 static void on_announced(void *ctx, enum status st, const struct err *err)
 {
     autofree struct announcement *a = ctx;
-    struct kinds_book *b = a->membership->kinds.book;
-    b->is_announcing = false;
+    struct kinds_state *s = a->membership->kinds.state;
+    s->is_announcing = false;
     if (st != STATUS_OK) {
         registration_complain(a->membership, "announce kinds", err);
         return; /* the next heartbeat tries again */
     }
-    if (a->number == b->next_number) {
+    if (a->number == s->next_number) {
         take_on_next(a->membership);
     }
 }
@@ -373,8 +373,8 @@ static void on_announced(void *ctx, enum status st, const struct err *err)
  * claimed. */
 void kinds_announce(struct membership *m)
 {
-    struct kinds_book *b = m->kinds.book;
-    if (b->next_number == 0 || b->is_announcing || !m->env.standing->is_registered ||
+    struct kinds_state *s = m->kinds.state;
+    if (s->next_number == 0 || s->is_announcing || !m->env.standing->is_registered ||
         !pg_is_up(m->env.servers->pg)) {
         return;
     }
@@ -382,9 +382,9 @@ void kinds_announce(struct membership *m)
     if (a == NULL) {
         return;
     }
-    *a = (struct announcement){.membership = m, .number = b->next_number};
-    b->is_announcing = registration_announce(m, &b->next, on_announced, a) == STATUS_OK;
-    if (!b->is_announcing) {
+    *a = (struct announcement){.membership = m, .number = s->next_number};
+    s->is_announcing = registration_announce(m, &s->next, on_announced, a) == STATUS_OK;
+    if (!s->is_announcing) {
         free(a);
     }
 }
@@ -397,19 +397,19 @@ static bool fits_hints(const struct membership *m, const struct kind_set *set)
 /* Returns the sets of all runners that may be given jobs, with the newest runner's first. */
 static size_t current_sets(const struct membership *m, const struct kind_set **ret_sets)
 {
-    const struct kinds_book *b = m->kinds.book;
+    const struct kinds_state *s = m->kinds.state;
     size_t n = 0;
     size_t newest = 0;
     int64_t newest_order = 0;
     for (size_t i = 0; i < runner_count(m); i++) {
-        if (b->order[i] == 0 || !is_current(m, i)) {
+        if (s->order[i] == 0 || !is_current(m, i)) {
             continue;
         }
-        if (b->order[i] > newest_order) {
-            newest_order = b->order[i];
+        if (s->order[i] > newest_order) {
+            newest_order = s->order[i];
             newest = n;
         }
-        ret_sets[n++] = &b->of_slot[i];
+        ret_sets[n++] = &s->of_slot[i];
     }
     if (n > 0) {
         const struct kind_set *first = ret_sets[0];
@@ -421,7 +421,7 @@ static size_t current_sets(const struct membership *m, const struct kind_set **r
 
 static enum status look_again(struct membership *m, struct err *err)
 {
-    struct kinds_book *b = m->kinds.book;
+    struct kinds_state *s = m->kinds.state;
     const struct kind_set *sets[SLOTS_MAX];
     size_t count = current_sets(m, sets);
     struct kind_set common = {.count = 0};
@@ -433,16 +433,17 @@ static enum status look_again(struct membership *m, struct err *err)
         return st;
     }
     st = withdraw(m, &common, err);
-    kind_set_release(&b->next);
-    b->next_number = 0;
-    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &b->able);
+    kind_set_release(&s->next);
+    s->next_number = 0;
+    bool is_new = st == STATUS_OK && !kind_set_equal(&common, &s->able);
     if (is_new && !fits_hints(m, &common)) {
         log_error("kinds_refused", LOG_I64("kinds", common.count),
-                  LOG_TEXT("err", "too many: worker.queues times the kinds of the plugins"));
+                  LOG_TEXT("err",
+                           "too many sets of hints: worker.queues times the kinds of the plugins"));
     } else if (is_new) {
-        b->next = common;
+        s->next = common;
         common = (struct kind_set){.count = 0};
-        b->next_number = b->hellos;
+        s->next_number = s->hellos;
     }
     kind_set_release(&common);
     kinds_announce(m);
@@ -452,10 +453,10 @@ static enum status look_again(struct membership *m, struct err *err)
 /* Runners whose kinds differ from the newest runner's were started before the files changed. */
 static void replace_older(struct membership *m, size_t newest)
 {
-    const struct kinds_book *b = m->kinds.book;
+    const struct kinds_state *s = m->kinds.state;
     for (size_t i = 0; i < runner_count(m); i++) {
         if (i != newest && is_current(m, i) &&
-            !kind_set_covers(&b->of_slot[i], &b->of_slot[newest])) {
+            !kind_set_covers(&s->of_slot[i], &s->of_slot[newest])) {
             replace_runner(m, i);
         }
     }
@@ -464,7 +465,7 @@ static void replace_older(struct membership *m, size_t newest)
 /* Handles the first hello of all runners. */
 static enum status begin(struct membership *m, const struct kind_set *of_runner, struct err *err)
 {
-    enum status st = kind_set_common(&m->kinds.book->able, &of_runner, 1, err);
+    enum status st = kind_set_common(&m->kinds.state->able, &of_runner, 1, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -473,9 +474,9 @@ static enum status begin(struct membership *m, const struct kind_set *of_runner,
         log_warn("no_kinds", LOG_TEXT("plugins", m->env.servers->config->worker.plugin_dir),
                  LOG_TEXT("action", "nothing will be claimed"));
     }
-    if (!fits_hints(m, &m->kinds.book->able)) {
+    if (!fits_hints(m, &m->kinds.state->able)) {
         m->env.fail(m->env.ctx, DAEMON_USAGE,
-                    "too many: worker.queues times the kinds of the plugins");
+                    "too many sets of hints: worker.queues times the kinds of the plugins");
         return STATUS_OK;
     }
     registration_begin(m);
@@ -485,22 +486,22 @@ static enum status begin(struct membership *m, const struct kind_set *of_runner,
 static enum status take_kinds(struct membership *m, size_t i, int hellos, const json_t *hello,
                               struct err *err)
 {
-    struct kinds_book *b = m->kinds.book;
+    struct kinds_state *s = m->kinds.state;
     struct kind_set said = {.count = 0};
     enum status st = read_kinds(hello, &said, err);
     if (st != STATUS_OK) {
         return st;
     }
-    if (hellos > 1 && !kind_set_covers(&b->of_slot[i], &said)) {
+    if (hellos > 1 && !kind_set_covers(&s->of_slot[i], &said)) {
         kind_set_release(&said);
         return err_fail(err, STATUS_INVALID, "a later hello of a runner has more kinds");
     }
-    kind_set_release(&b->of_slot[i]);
-    b->of_slot[i] = said;
-    b->order[i] = ++b->hellos;
-    b->suspect_deaths = 0;
-    if (b->able.block == NULL) {
-        return begin(m, &b->of_slot[i], err);
+    kind_set_release(&s->of_slot[i]);
+    s->of_slot[i] = said;
+    s->order[i] = ++s->hellos;
+    s->suspect_deaths = 0;
+    if (s->able.block == NULL) {
+        return begin(m, &s->of_slot[i], err);
     }
     replace_older(m, i);
     return look_again(m, err);
@@ -525,23 +526,23 @@ void kinds_take_hello(struct membership *m, size_t runner, int hellos, const cha
  * single death may have any cause, even a manual kill. */
 void kinds_load_died(struct membership *m, const char *file, const char *text, bool is_hung)
 {
-    struct kinds_book *b = m->kinds.book;
-    if (strcmp(b->suspect, file) != 0) {
-        b->suspect_deaths = 0;
-        (void)snprintf(b->suspect, sizeof b->suspect, "%s", file);
+    struct kinds_state *s = m->kinds.state;
+    if (strcmp(s->suspect, file) != 0) {
+        s->suspect_deaths = 0;
+        (void)snprintf(s->suspect, sizeof s->suspect, "%s", file);
     }
-    b->suspect_deaths++;
-    if ((b->suspect_deaths < LOAD_DEATHS_MAX && !is_hung) || b->without.count == SLOT_WITHOUT_MAX) {
+    s->suspect_deaths++;
+    if ((s->suspect_deaths < LOAD_DEATHS_MAX && !is_hung) || s->without.count == SLOT_WITHOUT_MAX) {
         return;
     }
-    b->suspect_deaths = 0;
-    for (size_t i = 0; i < b->without.count; i++) {
-        if (strcmp(b->without.files[i], file) == 0) {
+    s->suspect_deaths = 0;
+    for (size_t i = 0; i < s->without.count; i++) {
+        if (strcmp(s->without.files[i], file) == 0) {
             return; /* the report comes from a runner that was started before */
         }
     }
-    (void)snprintf(b->without.files[b->without.count++], RUNNER_FILE_SIZE, "%s", file);
-    refused_fill(&b->refused, b->told, &b->without);
+    (void)snprintf(s->without.files[s->without.count++], RUNNER_FILE_SIZE, "%s", file);
+    refused_fill(&s->refused, s->told, &s->without);
     char reason[256];
     (void)snprintf(reason, sizeof reason, "its runner ended while loading it: %s", text);
     say_refused(file, reason);
@@ -551,11 +552,11 @@ void kinds_load_died(struct membership *m, const char *file, const char *text, b
 
 void kinds_refresh(struct membership *m)
 {
-    struct kinds_book *b = m->kinds.book;
-    b->without.count = 0;
-    b->suspect_deaths = 0;
-    json_decref(b->told);
-    b->told = NULL;
+    struct kinds_state *s = m->kinds.state;
+    s->without.count = 0;
+    s->suspect_deaths = 0;
+    json_decref(s->told);
+    s->told = NULL;
     for (size_t i = 0; i < runner_count(m); i++) {
         replace_runner(m, i);
     }
@@ -565,13 +566,13 @@ void kinds_refresh(struct membership *m)
  * runner has sent its hello. */
 static size_t poorest(const struct membership *m)
 {
-    const struct kinds_book *b = m->kinds.book;
+    const struct kinds_state *s = m->kinds.state;
     size_t any = SIZE_MAX;
     for (size_t i = 0; i < runner_count(m); i++) {
-        if (b->order[i] == 0 || !is_current(m, i)) {
+        if (s->order[i] == 0 || !is_current(m, i)) {
             continue;
         }
-        if (!kind_set_covers(&b->of_slot[i], &b->missing)) {
+        if (!kind_set_covers(&s->of_slot[i], &s->missing)) {
             return i;
         }
         any = i;
@@ -583,14 +584,14 @@ static size_t poorest(const struct membership *m)
  * new runner has it, the runners that started earlier are replaced too. */
 void kinds_tick(struct membership *m, int64_t now_us)
 {
-    struct kinds_book *b = m->kinds.book;
-    if (b->again_at_us == 0 || now_us < b->again_at_us ||
+    struct kinds_state *s = m->kinds.state;
+    if (s->again_at_us == 0 || now_us < s->again_at_us ||
         m->env.standing->stage != WORKER_RUNNING) {
         return;
     }
     int64_t max_us = (int64_t)((double)AGAIN_MAX_US * m->env.servers->config->time_scale);
-    b->again_wait_us = b->again_wait_us * 2 < max_us ? b->again_wait_us * 2 : max_us;
-    b->again_at_us = now_us + b->again_wait_us;
+    s->again_wait_us = s->again_wait_us * 2 < max_us ? s->again_wait_us * 2 : max_us;
+    s->again_at_us = now_us + s->again_wait_us;
     size_t runner = poorest(m);
     if (runner != SIZE_MAX) {
         replace_runner(m, runner);

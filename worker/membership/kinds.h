@@ -11,10 +11,10 @@
 struct membership;
 
 struct kinds {
-    struct kind_set served;  /* the kinds whose jobs are claimed, without paused ones */
-    int64_t generation;      /* counts changes of `served`; 0 = no hello so far */
-    bool has_any;            /* had any kind at some time, paused or not */
-    struct kinds_book *book; /* what each runner announced; kinds.c */
+    struct kind_set served;    /* the kinds whose jobs are claimed, without paused ones */
+    int64_t generation;        /* counts changes of `served`; 0 = no hello so far */
+    bool has_any;              /* had any kind at some time, paused or not */
+    struct kinds_state *state; /* what each runner announced; kinds.c */
 };
 
 enum status kinds_open(struct membership *m, struct err *err) MUST_USE;

@@ -30,7 +30,7 @@ struct membership_env {
     /* Returns the lowest number of spare slots since the previous heartbeat. */
     int (*spare_least)(void *ctx);
     /* A heartbeat was answered; the reply is borrowed. */
-    void (*answered)(void *ctx, const struct worker_beat_reply *reply);
+    void (*answered)(void *ctx, const struct worker_heartbeat_reply *reply);
     /* Logs why the worker can't do its work, and ends it. */
     void (*fail)(void *ctx, int exit_code, const char *why);
 };

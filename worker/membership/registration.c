@@ -124,7 +124,7 @@ static void do_register(struct membership *m)
 /* ---- a predecessor in the same state directory (ARCHITECTURE §6) ---- */
 
 /* Puts the hint into the queue's own set: a worker that does not serve the kind passes it on. The
- * job has had its turn, so its hint goes to the front. If the push fails, the first heartbeat
+ * job was popped before, so its hint goes to the front. If the push fails, the first heartbeat
  * reports a lost pop. */
 static void on_back(void *ctx, const struct handed_back *job)
 {

@@ -74,7 +74,8 @@ static enum status lock_take(const char *dir, int *ret_fd, struct err *err)
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         return err_fail(err, STATUS_CONFLICT,
-                        "worker.state_dir %s: another worker lives in it; give each its own", dir);
+                        "worker.state_dir %s: another worker uses it; give each worker its own",
+                        dir);
     }
     if (!is_there(fd, path)) {
         return STATUS_NOT_FOUND;
@@ -91,8 +92,7 @@ enum status state_dir_open(const char *dir, int *ret_lock_fd, char ret_predecess
         st = lock_take(dir, ret_lock_fd, err);
     }
     if (st == STATUS_NOT_FOUND) {
-        return err_fail(err, STATUS_INVALID, "worker.state_dir %s: it is removed again and again",
-                        dir);
+        return err_fail(err, STATUS_INVALID, "worker.state_dir %s: it keeps being removed", dir);
     }
     if (st != STATUS_OK) {
         return st;

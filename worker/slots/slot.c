@@ -48,7 +48,8 @@ static enum status make_page(struct slot *s, struct err *err)
     }
     if (at == MAP_FAILED) {
         close_slot(&fd);
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "shared page of a runner");
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno,
+                            "cannot make the shared page of a runner");
     }
     release_page(s);
     s->page = at;

@@ -99,13 +99,13 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
     bool is_unserved = result.outcome == RESULT_UNSERVED;
     if (slot_place(s, job) != (is_unserved ? PLACE_UNSERVED : PLACE_BEGUN)) {
         return err_fail(err, STATUS_INVALID,
-                        is_unserved ? "job %lld is called unserved, but was started"
+                        is_unserved ? "job %lld was reported as unserved, but was started"
                                     : "a result for job %lld that was not started",
                         (long long)result.id);
     }
     /* A runner puts nothing between its last result and that of the next job. */
     if (has_more && s->jobs.count == 1) {
-        return err_fail(err, STATUS_INVALID, "more than the result of job %lld",
+        return err_fail(err, STATUS_INVALID, "bytes after the result of job %lld",
                         (long long)result.id);
     }
     s->child.jobs_done++;
@@ -113,7 +113,7 @@ static enum status take_result(struct slot *s, enum frame_type type, const char 
                            .result = &result};
     if (s->child.is_spoilt) {
         struct err why = {0};
-        err_set(&why, STATUS_INVALID, 0, "a run before this one had forged its result");
+        err_set(&why, STATUS_INVALID, 0, "an earlier run forged a result");
         slot_break_off(s, &why);
     } else if (result.leaving || (s->jobs.was_asked_to_stop &&
                                   s->jobs.count == 1)) { /* a late SIGTERM would hit the next job */

@@ -219,7 +219,7 @@ static void written_over(struct slot *s)
 {
     struct err why = {0};
     err_set(&why, STATUS_INVALID, 0,
-            "a handler wrote over the page that its runner shares with us");
+            "a handler overwrote the page that its runner shares with the worker");
     slot_break_off(s, &why);
 }
 

@@ -204,7 +204,8 @@ static enum status find_database(struct dev_cluster *d, const struct ctl_args *a
     const char *name = given != NULL ? given : DATABASE_DEFAULT;
     size_t len = strlen(name);
     if (len == 0 || len >= sizeof d->database || strspn(name, DATABASE_LETTERS) != len) {
-        return err_fail(err, STATUS_INVALID, "--database: a name has 1 to %zu of a-z, 0-9 and '_'",
+        return err_fail(err, STATUS_INVALID,
+                        "--database: must have 1 to %zu characters of a-z, 0-9 and '_'",
                         sizeof d->database - 1);
     }
     memcpy(d->database, name, len + 1);

@@ -40,8 +40,8 @@ static enum status make_folder(const char *dir, const char *lock_path, struct er
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot make '%s'", dir);
     }
     if (!dir_is_ours(dir)) {
-        return err_fail(err, STATUS_INVALID,
-                        "'%s' is not a folder of yours: choose another with --dir", dir);
+        return err_fail(err, STATUS_INVALID, "'%s' is not your folder: choose another with --dir",
+                        dir);
     }
     if (lstat(lock_path, &info) != 0 ? !is_empty(dir) : !S_ISREG(info.st_mode)) {
         return err_fail(err, STATUS_INVALID,
@@ -201,7 +201,8 @@ enum status dev_start_child(struct dev_cluster *d, const char *program, int numb
      * made sure that this user can. */
     if (!program_user_reaches(path) || !program_user_reaches(d->config_path) ||
         !program_user_reaches(d->plugins)) {
-        return err_fail(err, STATUS_INVALID, "%s would run as root", program);
+        return err_fail(err, STATUS_INVALID,
+                        "%s would run as root: the servers' user cannot read its files", program);
     }
     const char *const env[] = {state, NULL};
     st = program_start(argv, env, NULL, &child->pid, err);

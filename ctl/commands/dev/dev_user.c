@@ -20,7 +20,7 @@ static enum status copy_file(const char *from, int folder, const char *name, mod
     autoclose int in = open(from, O_RDONLY | O_CLOEXEC);
     autoclose int out = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (in < 0 || out < 0 || fchmod(out, mode) != 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "copy %s", from);
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot copy %s", from);
     }
     for (;;) {
         ssize_t got = read(in, bytes, sizeof bytes);
@@ -28,7 +28,7 @@ static enum status copy_file(const char *from, int folder, const char *name, mod
             return STATUS_OK;
         }
         if (got < 0 || write(out, bytes, (size_t)got) != got) {
-            return err_fail_sys(err, STATUS_INVALID, errno, "copy %s", from);
+            return err_fail_sys(err, STATUS_INVALID, errno, "cannot copy %s", from);
         }
     }
 }

@@ -24,7 +24,7 @@ static enum status read_head(char *line, int number, struct checks *ret, struct 
     *c = (struct check){.sql = NULL};
     if (sscanf(line, HEAD "%31s %15s %n", c->name, c->rule, &len) != 2 || len == 0 ||
         line[len] == '\0' || strlen(line + len) >= sizeof c->says) {
-        return err_fail(err, STATUS_INVALID, "line %d: wanted '" HEAD "NAME RULE TEXT'", number);
+        return err_fail(err, STATUS_INVALID, "line %d: must be '" HEAD "NAME RULE TEXT'", number);
     }
     (void)snprintf(c->says, sizeof c->says, "%s", line + len);
     ret->count++;

@@ -31,7 +31,7 @@ void doctor_worker(struct report *r, const struct config *config, const char *wh
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = ctl_connect(config, false, &a, &err);
     if (st == STATUS_OK) {
-        st = admin_query(a, &SQL_ADMIN_WORKER_BEAT, &who, &rows, &err);
+        st = admin_query(a, &SQL_ADMIN_WORKER_HEARTBEAT, &who, &rows, &err);
     }
     if (st != STATUS_OK) {
         report_say(r, HEALTH_FAIL, "worker",

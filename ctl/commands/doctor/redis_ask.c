@@ -153,7 +153,7 @@ static enum status judge(const struct asking *all, size_t *ret_answered, struct 
     }
     if (answered == 0) {
         return err_fail(err, STATUS_UNAVAILABLE, "no node answers: %s",
-                        silent == NULL ? "none is named" : silent->why.msg);
+                        silent == NULL ? "no node is configured" : silent->why.msg);
     }
     *ret_answered = answered;
     return STATUS_OK;

@@ -66,7 +66,7 @@ static enum status next_line(struct file_job *f, size_t *ret_len, struct err *er
         }
         ssize_t n = read(f->fd, buf_at(&f->in) + f->in.len, READ_BYTES);
         if (n < 0 && errno != EINTR) {
-            return err_fail_sys(err, STATUS_INTERNAL, errno, "read");
+            return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot read");
         }
         if (n == 0) {
             *ret_len = searched;
@@ -360,7 +360,7 @@ enum status enqueue(struct ctl *ctl, const struct ctl_args *args, struct err *er
         file = "-";
     }
     if (file == NULL && ctl_value(args, "dry-run") != NULL) {
-        return err_fail(err, STATUS_INVALID, "--dry-run: goes with a file");
+        return err_fail(err, STATUS_INVALID, "--dry-run needs --file");
     }
     return file != NULL ? enqueue_file(ctl, file, args, err) : enqueue_one(ctl, args, err);
 }

@@ -204,7 +204,7 @@ static enum status put_unix_us(int64_t us, struct buf *out, struct err *err)
     char text[40];
     if (gmtime_r(&seconds, &tm) == NULL ||
         strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm) == 0) {
-        return err_fail(err, STATUS_INVALID, "delay: too long");
+        return err_fail(err, STATUS_INVALID, "delay: is too long");
     }
     return buf_printf(out, err, "%s.%06d+00", text, (int)(us % US_PER_S));
 }

@@ -63,7 +63,7 @@ static enum status find_dir(struct project *p, struct err *err)
     char cwd[PATH_MAX];
     struct stat info;
     if (getcwd(cwd, sizeof cwd) == NULL) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "this folder");
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot find the current folder");
     }
     if (!utf8_is_clean(cwd, strlen(cwd)) || strchr(cwd, '{') != NULL) {
         return err_fail(err, STATUS_INVALID, "the path of this folder has a '{' or is no UTF-8");
@@ -77,7 +77,7 @@ static enum status find_dir(struct project *p, struct err *err)
     }
     (void)snprintf(p->quoted, sizeof p->quoted, "%.*s", (int)len - 2, json + 1);
     if (lstat(p->name, &info) == 0) {
-        return err_fail(err, STATUS_CONFLICT, "'%s' is there already", p->name);
+        return err_fail(err, STATUS_CONFLICT, "'%s' already exists", p->name);
     }
     return STATUS_OK;
 }

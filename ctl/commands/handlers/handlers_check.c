@@ -307,7 +307,7 @@ enum status handlers_check(struct ctl *ctl, const struct ctl_args *args, struct 
 {
     autofree struct check *c = calloc(1, sizeof *c);
     if (c == NULL) {
-        return err_fail(err, STATUS_NOMEM, "handler files");
+        return err_fail(err, STATUS_NOMEM, "no memory for the handler files");
     }
     enum status st = read_owners(ctl, &c->owners, err);
     if (st != STATUS_OK) {

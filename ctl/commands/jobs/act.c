@@ -42,11 +42,11 @@ enum status act_run(struct ctl *ctl, const struct ctl_args *args, const struct a
 {
     bool is_filter = filter_is_given(args);
     if (args->word_count > 0 && is_filter) {
-        return err_fail(err, STATUS_INVALID, "allowed: either ids or options that choose jobs");
+        return err_fail(err, STATUS_INVALID, "give either ids or options that choose jobs");
     }
     if (args->word_count > 0 && ctl_value(args, "limit") != NULL) {
         return err_fail(err, STATUS_INVALID,
-                        "--limit: goes with options that choose jobs, not ids");
+                        "--limit: is only for options that choose jobs, not for ids");
     }
     if (args->word_count == 0 && !is_filter) {
         return err_fail(err, STATUS_INVALID,

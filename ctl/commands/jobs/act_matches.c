@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Acts on all jobs that a filter chooses. First their ids are gathered; then they are changed in
- * batches, the oldest first, each batch in one transaction. A batch that is refused is halved until
+ * Acts on all jobs that a filter chooses. First their ids are collected; then they are changed in
+ * groups, the oldest first, each group in one transaction. A group that is refused is halved until
  * the job that causes the refusal is alone. If the cause is a full queue, the other jobs of this
- * queue are not tried. Completed batches stay: after an interruption, the same command finds only
+ * queue are not tried. Completed groups stay: after an interruption, the same command finds only
  * the rest. */
 #include "base/clock.h"
 #include "base/parse.h"
@@ -17,7 +17,7 @@
 
 #include <signal.h>
 
-#define BATCH_MAX 1000
+#define GROUP_MAX 1000
 #define CHUNK 10000        /* rows read at a time; also what --dry-run shows as JSON */
 #define SHOWN_AS_TEXT 20   /* by --dry-run */
 #define FAILURES_SHOWN 100 /* the others are counted */
@@ -53,7 +53,7 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* While ids are gathered and batches run, signals are blocked until the present batch is over. */
+/* While ids are collected and groups run, signals are blocked until the present group is over. */
 static void hold_signals(bool is_held)
 {
     sigset_t set;
@@ -125,7 +125,7 @@ static enum status keep_ids(struct bulk *b, const struct table *found, struct er
     return st;
 }
 
-static enum status gather(struct bulk *b, struct err *err)
+static enum status collect(struct bulk *b, struct err *err)
 {
     struct walk *w = &b->walk;
     enum status st = walk_start(w, INT64_MAX, err);
@@ -175,9 +175,9 @@ static enum status put_ids(const struct bulk *b, int64_t from, int64_t count, st
     return text_end(out, err);
 }
 
-static enum status do_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)
+static enum status do_group(struct bulk *b, int64_t from, int64_t count, struct err *err)
 {
-    autotext struct text list = TEXT_INIT((size_t)BATCH_MAX * 24);
+    autotext struct text list = TEXT_INIT((size_t)GROUP_MAX * 24);
     auto_admin_rows struct admin_rows *rows = NULL;
     enum status st = put_ids(b, from, count, &list, err);
     if (st != STATUS_OK || list.buf.len == 0) {
@@ -200,8 +200,8 @@ static enum status note_failure(struct bulk *b, int64_t id, const struct err *wh
                                                   : STATUS_OK;
 }
 
-/* Counts a batch as done, except the jobs that it left out, which have failed. */
-static enum status note_batch(struct bulk *b, int64_t from, int64_t count, struct err *err)
+/* Counts a group as done, except the jobs that it left out, which have failed. */
+static enum status note_group(struct bulk *b, int64_t from, int64_t count, struct err *err)
 {
     enum status st = STATUS_OK;
     for (int64_t i = from; st == STATUS_OK && i < from + count; i++) {
@@ -212,7 +212,7 @@ static enum status note_batch(struct bulk *b, int64_t from, int64_t count, struc
     return st;
 }
 
-/* Runs the next batch; *size is the size to try next. A failure that does not concern a single job
+/* Runs the next group; *size is the size to try next. A failure that does not concern a single job
  * ends everything. */
 static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
 {
@@ -220,10 +220,10 @@ static enum status do_next(struct bulk *b, int64_t *size, struct err *err)
     int64_t from = b->done + b->failed;
     int64_t left = count_of(b) - from;
     int64_t count = *size < left ? *size : left;
-    enum status st = do_batch(b, from, count, &why);
+    enum status st = do_group(b, from, count, &why);
     if (st == STATUS_OK) {
-        *size = 2 * count < BATCH_MAX ? 2 * count : BATCH_MAX;
-        return note_batch(b, from, count, err);
+        *size = 2 * count < GROUP_MAX ? 2 * count : GROUP_MAX;
+        return note_group(b, from, count, err);
     }
     if (act_is_end(&why)) {
         return err_fail(err, st, "%s", why.msg);
@@ -248,8 +248,8 @@ static enum status do_first(struct bulk *b, struct err *err)
 /* Acts on all jobs that matched. */
 static enum status do_all(struct bulk *b, struct err *err)
 {
-    int64_t size = BATCH_MAX;
-    /* Ends the wait for the lock of one row soon, so that the other jobs of its batch are not held
+    int64_t size = GROUP_MAX;
+    /* Ends the wait for the lock of one row soon, so that the other jobs of its group are not held
      * up. */
     enum status st = admin_exec(b->admin, "SET lock_timeout = '200ms'", err);
     progress_start(&b->progress, b->act->past, count_of(b), ctl_value(b->args, "quiet") != NULL);
@@ -319,7 +319,7 @@ static enum status say_done(struct bulk *b, enum status ended, struct err *err)
     }
     if (b->is_interrupted) {
         return err_fail(err, STATUS_INTERNAL,
-                        "interrupted: %lld of %lld jobs %s; the same command goes on",
+                        "interrupted: %lld of %lld jobs %s; the same command continues",
                         (long long)b->done, (long long)count_of(b), b->act->past);
     }
     if (b->failed == 1) {
@@ -359,7 +359,7 @@ static enum status find(struct bulk *b, struct err *err)
         return st;
     }
     hold_signals(true);
-    st = gather(b, err);
+    st = collect(b, err);
     if (b->is_interrupted) {
         st = err_fail(err, STATUS_INTERNAL, "interrupted: nothing was done");
     }

@@ -78,9 +78,10 @@ enum status jobs_retry(struct ctl *ctl, const struct ctl_args *args, struct err 
     bool is_filter = filter_is_given(args);
     bool is_even_completed = ctl_value(args, "even-completed") != NULL;
     if (is_filter && is_even_completed) {
-        return err_fail(err, STATUS_INVALID,
-                        "--even-completed: goes with ids; options choose completed jobs by --state "
-                        "completed");
+        return err_fail(
+            err, STATUS_INVALID,
+            "--even-completed: is only for ids; options choose completed jobs by --state "
+            "completed");
     }
     const struct act act = {.past = "retried",
                             .one = &SQL_ADMIN_RETRY,

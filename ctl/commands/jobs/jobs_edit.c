@@ -165,14 +165,14 @@ static enum status check_choice(const struct ctl_args *args, struct err *err)
                         "which jobs? Name an id, or choose them with options such as --kind");
     }
     if (is_one && filter_is_given(args)) {
-        return err_fail(err, STATUS_INVALID, "allowed: either an id or options that choose jobs");
+        return err_fail(err, STATUS_INVALID, "give either an id or options that choose jobs");
     }
     if (is_one && ctl_value(args, "limit") != NULL) {
         return err_fail(err, STATUS_INVALID,
-                        "--limit: goes with options that choose jobs, not an id");
+                        "--limit: is only for options that choose jobs, not for an id");
     }
     if (!is_one && ctl_value(args, "expect") != NULL) {
-        return err_fail(err, STATUS_INVALID, "--expect: goes with an id");
+        return err_fail(err, STATUS_INVALID, "--expect: is only for an id");
     }
     return STATUS_OK;
 }

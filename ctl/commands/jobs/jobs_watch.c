@@ -238,7 +238,7 @@ static enum status check_choice(const struct ctl_args *args, struct err *err)
     struct filter filter;
     size_t filters = args->given_count - (ctl_value(args, "every") != NULL);
     if (args->word_count > 0 && filters > 0) {
-        return err_fail(err, STATUS_INVALID, "allowed: either ids or options that choose jobs");
+        return err_fail(err, STATUS_INVALID, "give either ids or options that choose jobs");
     }
     for (size_t i = 0; i < args->word_count; i++) {
         enum status st = jobs_check_id(args->words[i], err);

@@ -56,7 +56,7 @@ static enum status check_others(const struct map *m, const struct admin_rows *ro
         json_auto_t *other = json_loads(admin_value(rows, i, COMMAND_TEMPLATE), 0, NULL);
         if (is_here(rows, i) && strcmp(admin_value(rows, i, COMMAND_NAME), name) == 0 &&
             json_equal(other, m->command) == 0) {
-            return err_fail(err, STATUS_CONFLICT, "command %s is another one on %s than on %s: %s",
+            return err_fail(err, STATUS_CONFLICT, "command %s on %s differs from that on %s: %s",
                             name, admin_value(rows, i, COMMAND_HOST),
                             admin_value(rows, chosen, COMMAND_HOST),
                             admin_value(rows, i, COMMAND_TEMPLATE));

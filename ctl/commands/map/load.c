@@ -90,7 +90,7 @@ enum status map_load(struct map *m, struct err *err)
     }
     return m->is_loaded ? STATUS_OK
                         : err_fail(err, STATUS_INTERNAL,
-                                   "map %s is loaded up to %s %.80s, and runs; to go on, claimctl "
-                                   "map attach %s",
+                                   "map %s is loaded up to %s %.80s and runs; to continue: "
+                                   "claimctl map attach %s",
                                    m->name, m->source.key, m->last_key, m->name);
 }

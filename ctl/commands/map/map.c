@@ -84,7 +84,7 @@ static enum status read_query(struct map *m, struct err *err)
         len--;
     }
     if (len == 0 || len >= sizeof m->query) {
-        return err_fail(err, STATUS_INVALID, "--sql: wanted a query of 1 to %zu bytes",
+        return err_fail(err, STATUS_INVALID, "--sql: must be a query of 1 to %zu bytes",
                         sizeof m->query - 1);
     }
     if (!begins_as_query(text)) {
@@ -102,7 +102,7 @@ static enum status read_kind(struct map *m, struct err *err)
     const char *kind = ctl_value(m->args, "kind");
     const char *queue = ctl_value(m->args, "queue");
     if ((kind != NULL) == (m->args->word_count > 0)) {
-        return err_fail(err, STATUS_INVALID, "map needs either a command behind -- or --kind KIND");
+        return err_fail(err, STATUS_INVALID, "map needs either a command after -- or --kind KIND");
     }
     m->queue = queue == NULL ? "default" : queue;
     enum status st = job_queue_check(m->queue, err);
@@ -406,7 +406,7 @@ enum status map_retry(struct ctl *ctl, const struct ctl_args *args, struct err *
     long long jobs = 0;
     long long left_out = 0;
     if (ctl_value(args, "failed") == NULL) {
-        return err_fail(err, STATUS_INVALID, "no rows are named: --failed");
+        return err_fail(err, STATUS_INVALID, "which rows? Give --failed");
     }
     enum status st = map_open(ctl, args, &m, err);
     if (st == STATUS_OK) {

@@ -48,7 +48,7 @@ static enum status find_table(struct map *m, struct into *ret, struct err *err)
     const char *type = admin_value(rows, 0, 1);
     if (type == NULL) {
         return err_fail(err, STATUS_INVALID,
-                        "--into %s: it has no column key; wanted: key, with a unique index, state "
+                        "--into %s: it has no column key; needed: key, with a unique index, state "
                         "text, result jsonb, error text, ended_at timestamptz",
                         m->into);
     }

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The roll call of each second, by the leader and by standbys too, in one statement. Rows by `what`:
+-- The cluster poll of each second, by the leader and by standbys too, in one statement. Rows by `what`:
 --   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = keys with a rate, or
 --      jobs that wait for two keys, their kind or their map, 2 = jobs that may no longer have to wait for others, 4 = batches to end,
 --      8 = schedules, 16 = no day of the history for today or tomorrow, 32 = a hold, during which no history is deleted, 64 = jobs that

@@ -20,7 +20,8 @@ struct terminal {
 void terminal_run(struct terminal *t, const char *const *words, const char *env);
 /* Reads until `wanted` has been printed. */
 void terminal_await(struct terminal *t, const char *wanted);
-/* Reads up to what is printed last; returns the exit code. The terminal must be as before. */
+/* Reads until `last` is printed and the program ends; returns its exit code. The terminal must
+ * have the same settings as before. */
 int terminal_end(struct terminal *t, const char *last);
 /* Reads to the end of the program. */
 void terminal_read_all(struct terminal *t);

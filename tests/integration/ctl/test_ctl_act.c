@@ -130,8 +130,8 @@ static const struct {
     {{"jobs", "edit", "1", "--timeout", "0"}, "--timeout"},
     {{"jobs", "edit", "1", "--at", "soon"}, "at"},
     {{"jobs", "watch", "--queue", "Q"}, "--queue: queue 'Q': must match ^[a-z]"},
-    {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: goes with options that choose jobs"},
-    {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: goes with ids"},
+    {{"jobs", "cancel", "1", "2", "--limit", "1"}, "--limit: is only for options that choose jobs"},
+    {{"jobs", "retry", "--kind", "a", "--even-completed"}, "--even-completed: is only for ids"},
 };
 
 START_TEST(a_wrong_choice_is_exit_2_even_without_a_server)
@@ -545,7 +545,7 @@ START_TEST(an_interrupted_command_is_repeated)
                          LIMIT_US));
     ck_assert_int_eq(kill(t.pid, SIGINT), 0);
     (void)side_run(pg, "ROLLBACK");
-    ck_assert_int_eq(terminal_end(&t, "the same command goes on"), 1);
+    ck_assert_int_eq(terminal_end(&t, "the same command continues"), 1);
     int64_t left = COUNT("claimd.job");
     ck_assert_int_ge(left, 2000);
     ck_assert_int_le(left, 3000);

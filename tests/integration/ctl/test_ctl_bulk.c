@@ -55,7 +55,7 @@ START_TEST(feat_B29_all_queues_are_paused_and_resumed)
     assert_says("q2");
     ck_assert_int_eq(COUNT("claimd.queue WHERE paused"), 0);
     ck_assert_int_eq(ctl_exit("queues", "resume"), 2);
-    assert_says("allowed: either the name of a queue or --all");
+    assert_says("give either the name of a queue or --all");
     ck_assert_int_eq(ctl_exit("queues", "pause", "q1", "--all"), 2);
 }
 END_TEST
@@ -92,7 +92,7 @@ START_TEST(a_file_is_tried_and_nothing_of_it_is_stored)
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path, "--dry-run"), 2);
     assert_says("line 3: kind 'A'");
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--dry-run"), 2);
-    assert_says("--dry-run: goes with a file");
+    assert_says("--dry-run needs --file");
     ck_assert_int_eq(COUNT("claimd.job"), 0);
 }
 END_TEST

@@ -527,7 +527,7 @@ START_TEST(what_is_wrong_has_its_remedy_below)
 }
 END_TEST
 
-START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
+START_TEST(a_worker_with_a_fresh_heartbeat_is_one_line_and_exit_0)
 {
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 0);
     assert_says("ok worker: host-1 (pid 4711) is live, last heartbeat ");
@@ -538,7 +538,7 @@ START_TEST(a_worker_that_beats_is_one_line_and_exit_0)
 }
 END_TEST
 
-START_TEST(a_worker_that_does_not_beat_is_one_line_and_exit_1)
+START_TEST(a_worker_with_a_stale_heartbeat_is_one_line_and_exit_1)
 {
     ctl_sql("DELETE FROM claimd.worker");
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
@@ -593,8 +593,8 @@ int main(void)
     tcase_add_test(tests, a_host_without_a_worker_needs_no_plugins);
     tcase_add_test(tests, a_folder_of_plugins_that_is_not_there_is_a_warning_beside_a_worker);
     tcase_add_test(tests, what_is_wrong_has_its_remedy_below);
-    tcase_add_test(tests, a_worker_that_beats_is_one_line_and_exit_0);
-    tcase_add_test(tests, a_worker_that_does_not_beat_is_one_line_and_exit_1);
+    tcase_add_test(tests, a_worker_with_a_fresh_heartbeat_is_one_line_and_exit_0);
+    tcase_add_test(tests, a_worker_with_a_stale_heartbeat_is_one_line_and_exit_1);
     suite_add_tcase(suite, tests);
     return world_run(suite);
 }

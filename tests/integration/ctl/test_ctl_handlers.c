@@ -43,19 +43,19 @@ static const struct {
     {"h.json", "{\"command\": [\"/no/such\"], \"kinds\": {\"k\": {}}}", "",
      "command: /no/such: No such file or directory"},
     {"h.json", "{\"command\": [\"/etc/passwd\"], \"kinds\": {\"k\": {}}}", "",
-     "command: /etc/passwd is no file that may be executed"},
+     "command: /etc/passwd is not an executable file"},
     {"h.json", "{\"command\": [\"'$PWD'/script\"], \"kinds\": {\"k\": {}}}",
      "echo \"#! /no/such -x\" >script; chmod 755 script; sed -i s,$PWD,/tmp/..$PWD,g "
      "handlers/h.json",
      "command: the interpreter of /tmp/../"},
     {"h.json", "{\"command\": [\"/bin\"], \"kinds\": {\"k\": {}}}", "",
-     "command: /bin is no file that may be executed"},
+     "command: /bin is not an executable file"},
     {"h.json", "{\"command\": [\"/bin/sh\", \"'$PWD'/script\"], \"kinds\": {\"k\": {}}}",
-     "touch script; chmod 646 script", "command: anybody may write to /"},
+     "touch script; chmod 646 script", "command: anyone may write to /"},
     {"h.json", "{\"command\": [\"/bin/{p}\"], \"mode\": \"once\", \"kinds\": {\"k\": {}}}", "",
-     "command: {p} is in the program's path: args are filled in behind it"},
+     "command: {p} is in the program's path; allowed only in its arguments"},
     {"h.json", "{\"command\": [\"/bin/true\", 1], \"kinds\": {\"k\": {}}}", "",
-     "command[1]: wanted a text"},
+     "command[1]: must be a text"},
     {"h.json", "{\"comand\": 1, \"command\": [\"/bin/true\"], \"kinds\": {\"k\": {}}}", "",
      "the file has no key 'comand': allowed are command, mode, kinds, env, cwd, start_timeout, "
      "memory, open_files, exit_codes, result, cpu_seconds, $schema"},
@@ -63,17 +63,17 @@ static const struct {
      "kinds.k has no key 'tiemout': allowed are timeout, max_attempts, max_crashes, backoff, "
      "at_most_once, keep_log"},
     {"h.json", "{\"command\": [\"/bin/true\"], \"kinds\": {\"k\": {\"max_attempts\": 0}}}", "",
-     "kinds.k.max_attempts: wanted a whole number, 1…1000"},
+     "kinds.k.max_attempts: must be a whole number, 1…1000"},
     {"h.json", "{\"command\": [\"/bin/true\"], \"kinds\": {\"k\": {\"backoff\": \"no\"}}}", "",
      "kinds.k: backoff 'no': must be exponential:15s:1h, linear:10s:1h, fixed:30s or list:1s,5s"},
     {"h.json", "{\"command\": [\"/bin/true\"], \"kinds\": {\"k\": {}}, \"mode\": \"twice\"}", "",
-     "mode: wanted \"serve\" or \"once\""},
+     "mode: must be \"serve\" or \"once\""},
     {"h.json", "{\"command\": [\"/bin/true\"], \"kinds\": {\"K\": {}}}", "",
      "kind 'K': must match ^[a-z][a-z0-9_]*$ and have at most 64 bytes"},
     {"h.json", "{\"command\": [\"/bin/true\"],\n\"kinds\"}", "", "line 2: ':' expected near '}'"},
     {"H-1.json", GOOD, "", "the file's name: kind 'H-1': must match ^[a-z][a-z0-9_]*$"},
     {"h.json", GOOD, "chmod 664 handlers/h.json",
-     "writable by group or others (mode 0664), wanted at most 0755: chmod go-w"},
+     "writable by group or others (mode 0664), expected at most 0755: chmod go-w"},
     {"h.json", "", "ln -s /dev/null handlers/h.json", "a symbolic link"},
     {"h.json", "", "mkdir handlers/h.json", "not a regular file"},
 };
@@ -119,7 +119,7 @@ START_TEST(prog_P9_check_says_all_that_is_wrong_at_once)
     ck_assert_int_eq(
         shell("echo '{\"command\": [\"sh\"], \"kinds\": {\"k\": {\"timeout\": \"x\", \"y\": 1}},"
               " \"env\": {\"1\": \"\"}, \"memory\": 1, \"z\": 2}' >handlers/a.json; cd handlers;"
-              " claimctl handlers check a.json | sed 's/: wanted.*/:/; s/: allowed.*//'"),
+              " claimctl handlers check a.json | sed 's/: must be.*/:/; s/: allowed.*//'"),
         0);
     ck_assert_str_eq(bash_text(), "a.json: the file has no key 'z'\n"
                                   "a.json: kinds.k.timeout:\n"
@@ -158,7 +158,7 @@ START_TEST(prog_P9_what_is_no_handler_file_is_an_error)
                            "handlers/b.json"),
                      2);
     ck_assert_str_eq(bash_text(),
-                     "handlers: writable by group or others (mode 0777), wanted at most "
+                     "handlers: writable by group or others (mode 0777), expected at most "
                      "0755: chmod go-w\n");
 }
 END_TEST

@@ -179,7 +179,7 @@ static const struct {
     {"claimctl enqueue a --ta=x --t y", "--t is ambiguous: --timeout or --tag"},
     {"claimctl jobs list -s x", "unknown option -s: options have two dashes"},
     {"claimctl jobs list --json=1", "--json takes no value"},
-    {"claimctl completion fish", "'fish' is not a shell that is known: bash, zsh"},
+    {"claimctl completion fish", "'fish' is not supported; allowed: bash, zsh"},
 };
 
 START_TEST(a_slip_is_exit_2_with_the_nearest)

@@ -221,7 +221,7 @@ END_TEST
 
 /* ---- workers, stats ---- */
 
-START_TEST(workers_shows_the_state_by_beat)
+START_TEST(workers_shows_the_state_by_heartbeat)
 {
     ctl_sql(INSERT_WORKER("1 s"));
     ck_assert_int_eq(ctl_exit("workers", "--json"), 0);
@@ -462,7 +462,7 @@ int main(void)
     tcase_add_test(tests, each_id_is_tried_and_told_and_the_worst_is_the_exit_code);
     tcase_add_test(tests, a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_left);
     tcase_add_test(tests, feat_B29_a_locked_job_is_exit_5_and_nothing_was_done);
-    tcase_add_test(tests, workers_shows_the_state_by_beat);
+    tcase_add_test(tests, workers_shows_the_state_by_heartbeat);
     tcase_add_test(tests, stats_counts_by_queue_and_state);
     tcase_add_test(tests, help_version_and_configuration);
     tcase_add_test(tests, a_connection_string_that_libpq_refuses_is_exit_2);

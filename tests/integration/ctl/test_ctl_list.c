@@ -203,7 +203,7 @@ static const struct {
     {{"--since", "yesterday"}, "--since: 'yesterday' is not allowed; allowed: an age such as 2h"},
     {{"--older-than", "2026-01-31T08:00:00Z"}, "--older-than"},
     {{"--until", "1h", "--older-than", "1h"}, "either --until or --older-than"},
-    {{"--after", "0"}, "--after: 0 is not in 1…"},
+    {{"--after", "0"}, "--after: 0 is not allowed; allowed: 1 to "},
 };
 
 START_TEST(a_wrong_filter_is_exit_2_even_without_a_server)

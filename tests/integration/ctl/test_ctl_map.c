@@ -39,7 +39,7 @@ static const struct {
     const char *says;
 } bad_input[] = {
     {{"--kind", "noop"}, 2, "--sql is missing"},
-    {{"--sql", ASSET}, 2, "map needs either a command behind -- or --kind KIND"},
+    {{"--sql", ASSET}, 2, "map needs either a command after -- or --kind KIND"},
     {{"--sql", ASSET, "--kind", "noop", "--", COMMAND}, 2, "map needs either a command"},
     {{"--sql", "DELETE FROM asset RETURNING id", "--kind", "noop"},
      2,
@@ -84,7 +84,7 @@ static const struct {
      "--into: there is no table nowhere"},
     {{"--sql", ASSET, "--into", "asset", "--kind", "noop"},
      2,
-     "--into asset: it has no column key; wanted: key"},
+     "--into asset: it has no column key; needed: key"},
     {{"--sql", ASSET, "--into", "keyless", "--kind", "noop"},
      2,
      "--into keyless: there is no unique or exclusion constraint matching"},
@@ -154,7 +154,7 @@ START_TEST(map_a_command_that_is_another_one_elsewhere_is_refused)
 {
     add_worker("h2", "default", "{\"thumb\": [\"/srv/other\"]}");
     ck_assert_int_eq(ctl_exit("map", "--sql", ASSET, "--", COMMAND), 5);
-    assert_says("command thumb is another one on h2 than on h1: [\"/srv/other\"]");
+    assert_says("command thumb on h2 differs from that on h1: [\"/srv/other\"]");
 }
 END_TEST
 
@@ -228,7 +228,7 @@ START_TEST(map_what_is_not_there_is_not_found)
         assert_says("map nowhere not found");
     }
     ck_assert_int_eq(ctl_exit("map", "retry", "nowhere"), 2);
-    assert_says("no rows are named: --failed");
+    assert_says("which rows? Give --failed");
     ck_assert_int_eq(ctl_exit("map", "limit", "nowhere"), 2);
     assert_says("no limit is named");
     ck_assert_int_eq(ctl_exit("map", "limit", "nowhere", "--concurrency", "3"), 4);

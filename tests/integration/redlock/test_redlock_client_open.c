@@ -66,7 +66,7 @@ START_TEST(A16_a_request_out_of_bounds_is_invalid)
         {{.keys = &huge, .count = 1}, "1 to 1024 bytes"},
         {{.keys = &huge}, "0 keys, allowed are 1 to 512"},
         {{.key = "job", .size = 1}, "size of the request"},
-        {{.key = "job", .each = true, .wait_ms = 1}, "each does not wait"},
+        {{.key = "job", .each = true, .wait_ms = 1}, "wait_ms must be 0 with each"},
         {{.key = "job", .ttl_ms = -1}, "ttl_ms is -1"},
         {{.key = "job", .ttl_ms = 2999}, "allowed are 3000 to 3000"}, /* 10 node timeouts */
         {{.key = "job", .ttl_ms = 3001}, "allowed are 3000 to 3000"}, /* lock.N1 */
@@ -317,7 +317,7 @@ START_TEST(A15_every_report_of_an_invalid_request_says_so)
     for (size_t i = 0; i < 2; i++) {
         ck_assert_ptr_null(locks[i]);
         ck_assert_int_eq(reports[i].result, REDLOCK_INVALID);
-        ck_assert_ptr_nonnull(strstr(reports[i].message, "each does not wait"));
+        ck_assert_ptr_nonnull(strstr(reports[i].message, "wait_ms must be 0 with each"));
     }
 }
 END_TEST

@@ -282,9 +282,9 @@ static const struct {
 } refusals[] = {
     {{.key = "k", .slots = -1}, "-1 slots, allowed are 0 to 64"},
     {{.key = "k", .slots = 65}, "65 slots, allowed are 0 to 64"},
-    {{.key = "k", .slots = 2, .each = true}, "slots and modes are of one key, and not for each"},
+    {{.key = "k", .slots = 2, .each = true}, "slots and modes need a single key, without each"},
     {{.keys = (const struct redlock_key[]){{"a", 1}, {"b", 1}}, .count = 2, .slots = 2},
-     "slots and modes are of one key, and not for each"},
+     "slots and modes need a single key, without each"},
     {{.key = "", .slots = 2}, "an empty key"},
 };
 

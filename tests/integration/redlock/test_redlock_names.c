@@ -382,7 +382,7 @@ START_TEST(C7_a_connection_in_doubt_is_kept_while_the_name_is_where_it_was)
     ck_assert_uint_eq(seen.downs, 0);
     name_moves_to("127.0.0.2");
     run_until((redis_node_doubt(nodes[0]), seen.downs == 1 && seen.ups == 3));
-    ck_assert_ptr_nonnull(strstr(seen.why, "its name has another address now"));
+    ck_assert_ptr_nonnull(strstr(seen.why, "its name now has another address"));
     ck_assert_str_eq(seen.run_id, run_id);
     close_all();
     redis_server_stop(&other);

@@ -181,7 +181,7 @@ void given_worker(int n, const char *queues, const char *kinds)
             worker_uuid(n), queues, kinds);
 }
 
-void beat_is_stale(int n)
+void heartbeat_is_stale(int n)
 {
     sql_run(fleet.sql, "UPDATE claimd.worker SET stale_at = now() WHERE worker_id = '%s'",
             worker_uuid(n));

@@ -26,10 +26,10 @@ void start_dying(size_t i, const char *probe);
 void await_death(size_t i);
 bool leads(size_t i);
 
-/* Adds a worker's row with a heartbeat that is fresh for an hour; beat_is_stale() makes it stale at
- * once. */
+/* Adds a worker's row with a heartbeat that is fresh for an hour; heartbeat_is_stale() makes it
+ * stale at once. */
 void given_worker(int n, const char *queues, const char *kinds);
-void beat_is_stale(int n);
+void heartbeat_is_stale(int n);
 const char *worker_uuid(int n);
 
 /* Adds a past day of the history: an empty partition. */

@@ -63,7 +63,7 @@ START_TEST(R1_a_rescuer_that_died_with_the_leases_only_delays)
 {
     int64_t id = given_running(1, "noop", 1);
     start_dying(0, "R1");
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     await_death(0);
     ck_assert(!is_available(id));
     ck_assert_int_gt(fleet_lock_keys(&fleet), 0);
@@ -77,7 +77,7 @@ START_TEST(R2_a_rescuer_that_died_before_it_pushed_leaves_it_to_the_feed)
 {
     int64_t id = given_running(1, "noop", 1);
     start_dying(0, "R2");
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     await_death(0);
     ck_assert(is_available(id));
     start_leader(1);

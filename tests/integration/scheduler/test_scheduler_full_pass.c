@@ -143,13 +143,13 @@ START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
     int64_t later = fleet_enqueue(&fleet, "noop", "{}", 1);
     ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
     sql_run(locker, "BEGIN; LOCK TABLE claimd.worker IN ACCESS EXCLUSIVE MODE");
-    ck_assert(WAIT_UNTIL(scheduler_said("event=roll_call_failed"), SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=cluster_poll_failed"), SOON_US));
     (void)WAIT_UNTIL(false, 10 * TICK_US);
     sql_run(other, "COMMIT");
     (void)WAIT_UNTIL(false, 2 * TICK_US);
     sql_run(locker, "COMMIT");
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
-    ck_assert(WAIT_UNTIL(scheduler_said("event=roll_call_recovered"), SOON_US));
+    ck_assert(WAIT_UNTIL(scheduler_said("event=cluster_poll_recovered"), SOON_US));
     sql_close(locker);
 }
 END_TEST

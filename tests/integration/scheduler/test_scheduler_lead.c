@@ -103,7 +103,7 @@ START_TEST(a_leader_that_ends_gives_its_lock_up)
     fleet_signal(fleet.schedulers[0], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 0);
     ck_assert(WAIT_UNTIL(leads(1), SOON_US));
-    assert_lost(0, "why=\"it stops\"");
+    assert_lost(0, "why=\"it is stopping\"");
     ck_assert(said(0, "event=stopped"));
 }
 END_TEST

@@ -60,7 +60,7 @@ START_TEST(W6_a_dead_workers_jobs_are_available_again_and_hinted)
     int64_t living = given_running(2, "noop", 1);
     lock_job(living, HOLD_MS);
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
     ck_assert(WAIT_UNTIL(hints_in("default") == 1, SOON_US));
     ck_assert(WAIT_UNTIL(is_swept(1), SOON_US));
@@ -90,7 +90,7 @@ START_TEST(rule3_death_of_a_worker_charges_the_attempt_and_no_crash)
 {
     int64_t id = given_running(1, "noop", 3);
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
     ck_assert_int_eq(sql_i64(fleet.sql, "SELECT attempt * 10 + crashes FROM claimd.job"), 30);
     ck_assert_int_eq(sql_i64(fleet.sql,
@@ -106,7 +106,7 @@ START_TEST(a_job_whose_lease_stands_is_moved_when_it_is_gone)
     int64_t id = given_running(1, "noop", 1);
     lock_job(id, HOLD_MS);
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_dead(1), SOON_US));
     ck_assert(!WAIT_UNTIL(is_available(id), 4 * TICK_US));
     ck_assert(!is_swept(1));
@@ -115,7 +115,7 @@ START_TEST(a_job_whose_lease_stands_is_moved_when_it_is_gone)
 }
 END_TEST
 
-START_TEST(a_job_without_a_lease_stays_while_its_workers_beat_is_fresh)
+START_TEST(a_job_without_a_lease_stays_while_its_workers_heartbeat_is_fresh)
 {
     int64_t id = given_running(1, "noop", 1);
     start_leader(0);
@@ -128,7 +128,7 @@ START_TEST(S10_a_job_that_may_start_only_once_ends_as_lost)
     sql_run(fleet.sql, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('noop', true)");
     int64_t id = given_running(1, "noop", 1);
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_finished(id, "lost"), SOON_US));
     ck_assert_int_eq(hints_in("default"), 0);
 }
@@ -138,7 +138,7 @@ START_TEST(lock_G5_S7_a_job_without_attempts_left_is_discarded)
 {
     int64_t id = given_running(1, "noop", 25);
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_finished(id, "its worker died"), SOON_US));
 }
 END_TEST
@@ -149,7 +149,7 @@ START_TEST(rule4_a_locked_row_holds_up_no_other_and_is_moved_later)
     int64_t id = given_running(1, "noop", 1);
     start_leader(0);
     sql_run(other, "BEGIN; SELECT FROM claimd.job WHERE id = %lld FOR UPDATE", (long long)locked);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
     ck_assert(!is_available(locked));
     sql_run(other, "ROLLBACK");
@@ -164,7 +164,7 @@ START_TEST(many_jobs_of_a_dead_worker_are_all_moved)
             " 'running', 1, '%s', nextval('claimd.fence') FROM generate_series(1, 3000)",
             worker_uuid(1));
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_swept(1), SOON_US));
     ck_assert_int_eq(
         sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'available'"), 3000);
@@ -187,7 +187,7 @@ START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
     sql_run(fleet.sql, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW"
                        " EXECUTE FUNCTION claimd.refuse()");
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(
         WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 299, SOON_US));
     ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE args->>'n' = '123'"),
@@ -204,7 +204,7 @@ START_TEST(a_scheduler_that_leads_again_does_not_count_the_rescues_that_failed_b
     sql_run(fleet.sql, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW"
                        " EXECUTE FUNCTION claimd.refuse()");
     start_leader(0);
-    beat_is_stale(1);
+    heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(scheduler_said("event=rescue_failed"), SOON_US));
     masters_kill();
     ck_assert(WAIT_UNTIL(scheduler_said("event=leader_lost"), SOON_US));
@@ -227,7 +227,7 @@ int main(void)
                    X2_a_worker_that_died_before_the_clock_went_back_is_stale_after_its_usual_time);
     tcase_add_test(c, rule3_death_of_a_worker_charges_the_attempt_and_no_crash);
     tcase_add_test(c, a_job_whose_lease_stands_is_moved_when_it_is_gone);
-    tcase_add_test(c, a_job_without_a_lease_stays_while_its_workers_beat_is_fresh);
+    tcase_add_test(c, a_job_without_a_lease_stays_while_its_workers_heartbeat_is_fresh);
     tcase_add_test(c, S10_a_job_that_may_start_only_once_ends_as_lost);
     tcase_add_test(c, lock_G5_S7_a_job_without_attempts_left_is_discarded);
     tcase_add_test(c, rule4_a_locked_row_holds_up_no_other_and_is_moved_later);

@@ -106,7 +106,7 @@ START_TEST(P1_the_worker_can_not_put_jobs_in)
 }
 END_TEST
 
-START_TEST(the_worker_can_claim_finish_and_beat)
+START_TEST(the_worker_can_claim_finish_and_store_heartbeats)
 {
     static const char *const statements[] = {
         "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
@@ -323,7 +323,7 @@ int main(void)
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, P1_no_role_but_the_scheduler_may_do_these);
     tcase_add_test(tc, P1_the_worker_can_not_put_jobs_in);
-    tcase_add_test(tc, the_worker_can_claim_finish_and_beat);
+    tcase_add_test(tc, the_worker_can_claim_finish_and_store_heartbeats);
     tcase_add_test(tc, the_producer_can_put_jobs_in_and_cancel_them);
     tcase_add_test(tc, who_may_put_a_job_in_may_set_what_claimctl_sets);
     tcase_add_test(tc, the_reader_can_read_and_nothing_else);

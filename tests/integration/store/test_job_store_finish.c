@@ -321,27 +321,27 @@ START_TEST(finishes_and_claims_of_one_turn_share_one_commit)
 }
 END_TEST
 
-START_TEST(a_finish_that_gathers_is_sent_though_nothing_follows)
+START_TEST(a_grouped_finish_is_sent_though_nothing_follows)
 {
     given_running(2);
     for (size_t i = 0; i < 2; i++) {
         struct job_finish f = finish_of(i, FINISH_COMPLETED);
-        f.may_gather = true;
+        f.may_group = true;
         finish_now(&f);
     }
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 2);
 }
 END_TEST
 
-START_TEST(finishes_that_gather_go_with_one_that_somebody_waits_for)
+START_TEST(grouped_finishes_go_with_one_that_is_not_delayed)
 {
     given_running(3);
     struct job_finish f = finish_of(0, FINISH_COMPLETED);
-    f.may_gather = true;
+    f.may_group = true;
     finish_now(&f);
     uint64_t before = job_store_counters(store_a.jobs)->commits;
     f = finish_of(1, FINISH_COMPLETED);
-    f.may_gather = true;
+    f.may_group = true;
     submit(&store_a, &f);
     f = finish_of(2, FINISH_COMPLETED);
     submit(&store_a, &f);
@@ -509,7 +509,7 @@ START_TEST(feat_B20_a_unique_key_of_a_job_that_is_not_kept_holds_as_long_as_it_s
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
     (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
     ASSERT_REFUSED(side, "SELECT claimd.enqueue('noop', unique_key => 'done')", "CL004",
-                   "and is over");
+                   "and has ended");
 }
 END_TEST
 
@@ -572,8 +572,8 @@ int main(void)
     tcase_add_test(tests, a_second_finish_of_the_same_run_finds_it_done);
     tcase_add_test(tests, D8_a_finish_is_found_done_though_the_clock_went_back_meanwhile);
     tcase_add_test(tests, finishes_and_claims_of_one_turn_share_one_commit);
-    tcase_add_test(tests, a_finish_that_gathers_is_sent_though_nothing_follows);
-    tcase_add_test(tests, finishes_that_gather_go_with_one_that_somebody_waits_for);
+    tcase_add_test(tests, a_grouped_finish_is_sent_though_nothing_follows);
+    tcase_add_test(tests, grouped_finishes_go_with_one_that_is_not_delayed);
     tcase_add_loop_test(tests, a_bad_result_fails_its_own_job_and_the_other_499_finish, 0,
                         (int)ARRAY_COUNT(bad_results));
     tcase_add_test(tests, several_bad_results_are_all_found_while_claims_go_on);

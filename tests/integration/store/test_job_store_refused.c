@@ -186,10 +186,10 @@ START_TEST(F_what_is_wrong_with_the_server_drops_no_result_and_burns_no_time)
     RUN_UNTIL(job_store_trouble(store_a.jobs) != NULL);
     ck_assert_str_eq(job_store_trouble(store_a.jobs)->code, code);
     int64_t end_us = clock_boot_us() + 2 * US_PER_S;
-    uint64_t before = job_store_counters(store_a.jobs)->refused_batches;
+    uint64_t before = job_store_counters(store_a.jobs)->refused_segments;
     RUN_UNTIL(clock_boot_us() >= end_us);
     /* Even one after the other they could be sent a hundred times as often. */
-    ck_assert_uint_le(job_store_counters(store_a.jobs)->refused_batches - before, 60);
+    ck_assert_uint_le(job_store_counters(store_a.jobs)->refused_segments - before, 60);
     ck_assert_int_eq(got.finishes, 0);
     ck_assert_uint_eq(job_store_waiting(store_a.jobs), JOBS);
     drop_refusal();

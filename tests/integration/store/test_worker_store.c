@@ -66,8 +66,8 @@ static void join(char *ret, size_t size, const char *const *names, size_t count)
     }
 }
 
-static void on_beaten(void *ctx, enum status st, const struct worker_beat_reply *reply,
-                      const struct err *err)
+static void on_heartbeat(void *ctx, enum status st, const struct worker_heartbeat_reply *reply,
+                         const struct err *err)
 {
     struct told *t = ctx;
     (void)err;
@@ -121,19 +121,19 @@ static void register_worker(struct pg *pg, const char *id, size_t kind_count)
     ck_assert_msg(told.st == STATUS_OK, "%s", told.msg);
 }
 
-static void beat(const char *id, size_t kind_count, bool lost_pop)
+static void heartbeat(const char *id, size_t kind_count, bool lost_pop)
 {
     static const int64_t fences[] = {3, 5};
-    const struct worker_beat b = {.worker_id = id,
-                                  .stale_us = 8 * US_PER_S,
-                                  .is_quiet = true,
-                                  .lost_pop = lost_pop,
-                                  .running = 2,
-                                  .held_fences = fences,
-                                  .held_count = ARRAY_COUNT(fences),
-                                  .kinds = kinds,
-                                  .kind_count = kind_count};
-    TELL(worker_store_beat(store_a.pg, &b, on_beaten, &told, err));
+    const struct worker_heartbeat b = {.worker_id = id,
+                                       .stale_us = 8 * US_PER_S,
+                                       .is_quiet = true,
+                                       .lost_pop = lost_pop,
+                                       .running = 2,
+                                       .held_fences = fences,
+                                       .held_count = ARRAY_COUNT(fences),
+                                       .kinds = kinds,
+                                       .kind_count = kind_count};
+    TELL(worker_store_heartbeat(store_a.pg, &b, on_heartbeat, &told, err));
     ck_assert_int_eq(told.st, STATUS_OK);
 }
 
@@ -200,22 +200,22 @@ START_TEST(N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_it
 }
 END_TEST
 
-START_TEST(a_beat_tells_what_doctor_wants_to_know)
+START_TEST(a_heartbeat_tells_what_doctor_wants_to_know)
 {
     static const char *const refused[] = {"a.json: no \"command\", {}", "b.so: not ours"};
     register_worker(store_a.pg, WORKER_A, 2);
-    const struct worker_beat b = {.worker_id = WORKER_A,
-                                  .stale_us = 8 * US_PER_S,
-                                  .refused = refused,
-                                  .refused_count = ARRAY_COUNT(refused),
-                                  .kinds = kinds,
-                                  .kind_count = 2,
-                                  .lock_nodes = 5,
-                                  .lock_nodes_voting = 2,
-                                  .uncommitted = 7,
-                                  .uncommitted_us = 90 * US_PER_S,
-                                  .trouble = "no space left"};
-    TELL(worker_store_beat(store_a.pg, &b, on_beaten, &told, err));
+    const struct worker_heartbeat b = {.worker_id = WORKER_A,
+                                       .stale_us = 8 * US_PER_S,
+                                       .refused = refused,
+                                       .refused_count = ARRAY_COUNT(refused),
+                                       .kinds = kinds,
+                                       .kind_count = 2,
+                                       .lock_nodes = 5,
+                                       .lock_nodes_voting = 2,
+                                       .uncommitted = 7,
+                                       .uncommitted_us = 90 * US_PER_S,
+                                       .trouble = "no space left"};
+    TELL(worker_store_heartbeat(store_a.pg, &b, on_heartbeat, &told, err));
     ck_assert_int_eq(told.st, STATUS_OK);
     ASSERT_TEXT("SELECT concat_ws(' ', lock_nodes, lock_nodes_voting, uncommitted, uncommitted_us, "
                 "trouble, abs(clock_ahead_us) < 5000000) FROM claimd.worker",
@@ -277,54 +277,54 @@ START_TEST(feat_B29_a_kind_that_is_announced_keeps_what_was_set_before)
 }
 END_TEST
 
-START_TEST(a_beat_says_what_the_worker_does_and_moves_stale_at)
+START_TEST(a_heartbeat_says_what_the_worker_does_and_moves_stale_at)
 {
     register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "UPDATE claimd.worker SET stale_at = now()");
-    beat(WORKER_A, 1, true);
+    heartbeat(WORKER_A, 1, true);
     ck_assert(!told.is_dead);
     ASSERT_TEXT("SELECT concat_ws(' ', quiet, lost_pops, running, held_fences, kinds) FROM "
                 "claimd.worker WHERE stale_at > clock_timestamp() + '5 s'",
                 "t 1 2 {3,5} {noop}");
-    beat(WORKER_A, 1, false);
+    heartbeat(WORKER_A, 1, false);
     ASSERT_NUMBER("SELECT lost_pops::text FROM claimd.worker", 1);
 }
 END_TEST
 
-START_TEST(a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed)
+START_TEST(a_heartbeat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed)
 {
     register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "UPDATE claimd.worker SET dead = true, stale_at = 'epoch'");
-    beat(WORKER_A, 2, false);
+    heartbeat(WORKER_A, 2, false);
     ck_assert(told.is_dead);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker WHERE stale_at = 'epoch'", 1);
-    beat(WORKER_B, 2, false);
+    heartbeat(WORKER_B, 2, false);
     ck_assert(told.is_dead);
     register_worker(store_a.pg, WORKER_C, 2);
     TELL(worker_store_stopped(store_a.pg, WORKER_C, on_done, &told, err));
-    beat(WORKER_C, 2, false);
+    heartbeat(WORKER_C, 2, false);
     ck_assert(told.is_dead);
 }
 END_TEST
 
-START_TEST(a_beat_learns_which_of_its_queues_are_paused)
+START_TEST(a_heartbeat_learns_which_of_its_queues_are_paused)
 {
     register_worker(store_a.pg, WORKER_A, 2);
     (void)side_run(side, "INSERT INTO claimd.queue VALUES ('mail', true), ('default', false), "
                          "('elsewhere', true)");
-    beat(WORKER_A, 2, false);
+    heartbeat(WORKER_A, 2, false);
     ck_assert_str_eq(told.paused, "mail");
 }
 END_TEST
 
-START_TEST(a_beat_learns_the_weights_of_its_queues)
+START_TEST(a_heartbeat_learns_the_weights_of_its_queues)
 {
     register_worker(store_a.pg, WORKER_A, 2);
-    beat(WORKER_A, 2, false);
+    heartbeat(WORKER_A, 2, false);
     ck_assert_str_eq(told.weights, "");
     (void)side_run(side, "INSERT INTO claimd.queue (name, weight) VALUES ('mail', 9), ('default', "
                          "NULL), ('elsewhere', 3)");
-    beat(WORKER_A, 2, false);
+    heartbeat(WORKER_A, 2, false);
     ck_assert_str_eq(told.weights, "mail=9 ");
     ck_assert_str_eq(told.paused, "");
 }
@@ -467,14 +467,14 @@ int main(void)
                    N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_by_now);
     tcase_add_test(tests,
                    N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_its_end);
-    tcase_add_test(tests, a_beat_tells_what_doctor_wants_to_know);
+    tcase_add_test(tests, a_heartbeat_tells_what_doctor_wants_to_know);
     tcase_add_test(tests, registering_again_changes_only_kinds_that_differ);
     tcase_add_test(tests, registering_leaves_what_an_operator_has_set_of_a_kind);
     tcase_add_test(tests, feat_B29_a_kind_that_is_announced_keeps_what_was_set_before);
-    tcase_add_test(tests, a_beat_says_what_the_worker_does_and_moves_stale_at);
-    tcase_add_test(tests, a_beat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
-    tcase_add_test(tests, a_beat_learns_which_of_its_queues_are_paused);
-    tcase_add_test(tests, a_beat_learns_the_weights_of_its_queues);
+    tcase_add_test(tests, a_heartbeat_says_what_the_worker_does_and_moves_stale_at);
+    tcase_add_test(tests, a_heartbeat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed);
+    tcase_add_test(tests, a_heartbeat_learns_which_of_its_queues_are_paused);
+    tcase_add_test(tests, a_heartbeat_learns_the_weights_of_its_queues);
     tcase_add_test(tests, a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back);
     tcase_add_test(tests, an_unknown_or_stopped_predecessor_is_not_found);
     tcase_add_test(tests, handing_back_leaves_locked_rows_to_the_scheduler);

@@ -108,7 +108,8 @@ static void assert_refused(const json_t *all, const char *file, const char *reas
     {
         if (strcmp(json_string_value(json_object_get(entry, "file")), file) == 0) {
             const char *got = json_string_value(json_object_get(entry, "reason"));
-            ck_assert_msg(strstr(got, reason) != NULL, "%s: '%s', wanted '%s'", file, got, reason);
+            ck_assert_msg(strstr(got, reason) != NULL, "%s: '%s', expected '%s'", file, got,
+                          reason);
             return;
         }
     }
@@ -131,14 +132,14 @@ START_TEST(G6_each_bad_plugin_is_refused_with_its_reason_and_the_others_run)
         const char *file;
         const char *reason;
     } cases[] = {
-        {"wrong_abi.so", "ABI 7, wanted 1"},
+        {"wrong_abi.so", "ABI 7, expected 1"},
         {"no_symbol.so", "no symbol claimd_plugin"},
         {"ctor_crash.so", "crashed while loading: SIGSEGV"},
         {"ctor_exit.so", "ended its process while loading, exit status 0"},
         {"ctor_hang.so", "not loaded after 5 s"},
         {"bad_kind_1.so", "kind 'Not-A-Name': must match ^[a-z][a-z0-9_]*$"},
-        {"bad_kind_2.so", "kind late: timeout_ms -5, wanted 0"},
-        {"bad_kind_4.so", "init returned 3, wanted 0"},
+        {"bad_kind_2.so", "kind late: timeout_ms -5, expected 0"},
+        {"bad_kind_4.so", "init returned 3, expected 0"},
         {"bad_kind_5.so", "kind restless: backoff 'often': must be exponential:15s:1h, linear"},
     };
     char bad[HARNESS_PATH_MAX];
@@ -320,10 +321,10 @@ START_TEST(J5_the_owners_that_are_trusted_can_be_named)
     ck_assert_int_eq(chown(dir, 4242, 4242), 0);
     json_t *all = list_trusting(dir, "77,4242");
     ck_assert(serves(all, "sleep"));
-    assert_refused(all, "noop.so", "owned by user 0, wanted 77 or 4242: chown it, or set");
+    assert_refused(all, "noop.so", "owned by user 0, expected 77 or 4242: chown it, or set");
     json_decref(all);
     all = list_trusting(dir, "0");
-    assert_refused(all, dir, "owned by user 4242, wanted 0: chown it, or set");
+    assert_refused(all, dir, "owned by user 4242, expected 0: chown it, or set");
     json_decref(all);
 }
 END_TEST

@@ -197,7 +197,7 @@ START_TEST(G5_junk_behind_a_result_fails_the_run_that_wrote_it)
     (void)run("forge", "{\"what\": 1, \"ms\": 100}", &t);
     RUN_UNTIL(t.ends == 1);
     ck_assert_int_eq(t.end, RUN_END_CRASHED);
-    ck_assert_ptr_nonnull(strstr(t.death, "more than the result"));
+    ck_assert_ptr_nonnull(strstr(t.death, "bytes after the result"));
 }
 END_TEST
 

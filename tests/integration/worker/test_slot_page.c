@@ -27,7 +27,7 @@ START_TEST(G5_a_run_that_hides_its_begin_and_goes_on_is_found_and_killed)
     (void)run("wipe", "{\"what\": 4}", &t);
     RUN_UNTIL((slot_take_results(t.slot), t.ends == 1));
     ck_assert_int_eq(t.end, RUN_END_DOUBTED);
-    ck_assert_ptr_nonnull(strstr(t.death, "wrote over the page"));
+    ck_assert_ptr_nonnull(strstr(t.death, "overwrote the page"));
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/jobs/batch.h"
+#include "store/jobs/segment.h"
 
 #include "sql/queries.h"
 #include "store/jobs/columns.h"
@@ -7,55 +7,57 @@
 
 #include <assert.h>
 
-void batch_release(struct batch *b)
+void segment_release(struct segment *segment)
 {
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        for (size_t i = 0; i < b->finishes[k].count; i++) {
-            finish_free(b->finishes[k].items[i]);
+        for (size_t i = 0; i < segment->finishes[k].count; i++) {
+            finish_free(segment->finishes[k].items[i]);
         }
-        b->finishes[k].count = 0;
+        segment->finishes[k].count = 0;
     }
-    claim_queue_release(&b->claims);
-    for (int i = 0; i < BATCH_STEPS_MAX; i++) {
-        params_release(&b->params[i]);
+    claim_queue_release(&segment->claims);
+    for (int i = 0; i < SEGMENT_STEPS_MAX; i++) {
+        params_release(&segment->params[i]);
     }
 }
 
-void batch_take_finishes(struct batch *b, struct finish_queue *q, size_t max)
+void segment_take_finishes(struct segment *segment, struct finish_queue *q, size_t max)
 {
-    assert(b->finish_count == 0 && max <= BATCH_FINISHES_MAX);
-    b->finish_bytes = 0;
-    b->has_suspect = q->first != NULL && q->first->is_suspect;
-    size_t count_max = b->has_suspect ? 1 : max;
+    assert(segment->finish_count == 0 && max <= SEGMENT_FINISHES_MAX);
+    segment->finish_bytes = 0;
+    segment->has_suspect = q->first != NULL && q->first->is_suspect;
+    size_t count_max = segment->has_suspect ? 1 : max;
     const char *worker = q->first != NULL ? q->first->worker_id : NULL;
-    while (q->first != NULL && b->finish_count < count_max &&
-           q->first->is_suspect == b->has_suspect && strcmp(q->first->worker_id, worker) == 0 &&
-           (b->finish_count == 0 || b->finish_bytes + q->first->bytes <= BATCH_FINISH_BYTES_MAX)) {
+    while (q->first != NULL && segment->finish_count < count_max &&
+           q->first->is_suspect == segment->has_suspect &&
+           strcmp(q->first->worker_id, worker) == 0 &&
+           (segment->finish_count == 0 ||
+            segment->finish_bytes + q->first->bytes <= SEGMENT_FINISH_BYTES_MAX)) {
         struct finish *f = finish_queue_pop(q);
-        struct finish_list *list = &b->finishes[f->f.kind];
+        struct finish_list *list = &segment->finishes[f->f.kind];
         f->is_settled = false;
         list->items[list->count] = f;
         list->count++;
-        b->finish_count++;
-        b->finish_bytes += f->bytes;
+        segment->finish_count++;
+        segment->finish_bytes += f->bytes;
     }
 }
 
-void batch_take_claims(struct batch *b, struct claim_queue *q)
+void segment_take_claims(struct segment *segment, struct claim_queue *q)
 {
-    assert(b->claims.first == NULL);
+    assert(segment->claims.first == NULL);
     size_t id_count = 0;
-    while (q->first != NULL && id_count + q->first->count <= BATCH_CLAIMS_MAX &&
-           (b->claims.first == NULL || claim_same_kinds(b->claims.first, q->first))) {
+    while (q->first != NULL && id_count + q->first->count <= SEGMENT_CLAIMS_MAX &&
+           (segment->claims.first == NULL || claim_same_kinds(segment->claims.first, q->first))) {
         id_count += q->first->count;
-        claim_queue_push(&b->claims, claim_queue_pop(q));
+        claim_queue_push(&segment->claims, claim_queue_pop(q));
     }
 }
 
-void batch_return_finishes(struct batch *b, struct finish_queue *q, bool is_unknown)
+void segment_return_finishes(struct segment *segment, struct finish_queue *q, bool is_unknown)
 {
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        struct finish_list *list = &b->finishes[k];
+        struct finish_list *list = &segment->finishes[k];
         for (size_t i = list->count; i > 0; i--) {
             struct finish *f = list->items[i - 1];
             f->is_unknown = f->is_unknown || is_unknown;
@@ -63,14 +65,14 @@ void batch_return_finishes(struct batch *b, struct finish_queue *q, bool is_unkn
         }
         list->count = 0;
     }
-    b->finish_count = 0;
+    segment->finish_count = 0;
 }
 
-void batch_return_claims(struct batch *b, struct claim_queue *q)
+void segment_return_claims(struct segment *segment, struct claim_queue *q)
 {
     struct claim_queue reversed = {.first = NULL};
-    for (struct claim *c = claim_queue_pop(&b->claims); c != NULL;
-         c = claim_queue_pop(&b->claims)) {
+    for (struct claim *c = claim_queue_pop(&segment->claims); c != NULL;
+         c = claim_queue_pop(&segment->claims)) {
         claim_queue_push_front(&reversed, c);
     }
     for (struct claim *c = claim_queue_pop(&reversed); c != NULL; c = claim_queue_pop(&reversed)) {
@@ -93,11 +95,11 @@ struct making;
 struct settling;
 
 /* Adds the parameters of a step; false: there is nothing to do, and nothing was added. */
-typedef bool put_fn(const struct making *m, const struct batch_step *step, struct params *p);
-typedef void settle_fn(struct batch *b, const struct batch_step *step, const struct settling *s,
-                       const struct pg_result *rows);
+typedef bool put_fn(const struct making *m, const struct segment_step *step, struct params *p);
+typedef void settle_fn(struct segment *segment, const struct segment_step *step,
+                       const struct settling *s, const struct pg_result *rows);
 
-struct batch_step {
+struct segment_step {
     const struct pg_statement *statement;
     /* the variant that skips locked rows; NULL = `statement` skips them, too */
     const struct pg_statement *careful;
@@ -113,17 +115,17 @@ struct batch_step {
 
 /* The sources of the parameters. */
 struct making {
-    struct batch *batch;
+    struct segment *segment;
     struct kind_cache *kinds;
     const char *worker;
     struct columns *columns;
 };
 
-static bool put_fence(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_fence(const struct making *m, const struct segment_step *step, struct params *p)
 {
     (void)step;
     (void)p;
-    return m->batch->checks_fence;
+    return m->segment->checks_fence;
 }
 
 static bool leaves_record(const struct job_finish *f)
@@ -132,9 +134,9 @@ static bool leaves_record(const struct job_finish *f)
 }
 
 /* The list is sorted, so the records are in the same order as the completions. */
-static bool put_records(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_records(const struct making *m, const struct segment_step *step, struct params *p)
 {
-    const struct finish_list *list = &m->batch->finishes[step->kind];
+    const struct finish_list *list = &m->segment->finishes[step->kind];
     struct columns *columns = m->columns;
     size_t count = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -160,9 +162,9 @@ static bool put_records(const struct making *m, const struct batch_step *step, s
 }
 
 /* All statements that end runs begin with the ids and rising fences, and end with the worker. */
-static bool put_finishes(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_finishes(const struct making *m, const struct segment_step *step, struct params *p)
 {
-    const struct finish_list *list = &m->batch->finishes[step->kind];
+    const struct finish_list *list = &m->segment->finishes[step->kind];
     if (list->count == 0) {
         return false;
     }
@@ -189,12 +191,12 @@ static bool put_ids(struct params *p, const int64_t *ids, size_t count)
 }
 
 /* Finds cancels that were requested before this commit and that the worker does not know of yet. */
-static bool put_asked(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_asked(const struct making *m, const struct segment_step *step, struct params *p)
 {
     size_t count = 0;
     (void)step;
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        const struct finish_list *list = &m->batch->finishes[k];
+        const struct finish_list *list = &m->segment->finishes[k];
         for (size_t i = 0; finish_kinds[k].state == NULL && i < list->count; i++) {
             m->columns->ids[count++] = list->items[i]->f.id;
         }
@@ -212,11 +214,11 @@ static size_t add_live(const struct finish_list *list, int64_t *ids, size_t coun
     return count;
 }
 
-static bool put_forgotten(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_forgotten(const struct making *m, const struct segment_step *step, struct params *p)
 {
     (void)step;
-    size_t count = add_live(&m->batch->finishes[FINISH_COMPLETED], m->columns->ids, 0);
-    count = add_live(&m->batch->finishes[FINISH_DROPPED], m->columns->ids, count);
+    size_t count = add_live(&m->segment->finishes[FINISH_COMPLETED], m->columns->ids, 0);
+    count = add_live(&m->segment->finishes[FINISH_DROPPED], m->columns->ids, count);
     return put_ids(p, m->columns->ids, count);
 }
 
@@ -235,14 +237,14 @@ static size_t add_held(struct columns *columns, size_t count, const struct job_f
 
 /* The statement itself finds out which runs have ended; those that still run keep what they
  * hold. */
-static bool put_freed(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_freed(const struct making *m, const struct segment_step *step, struct params *p)
 {
     struct columns *columns = m->columns;
     size_t count = 0;
     (void)step;
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        for (size_t i = 0; i < m->batch->finishes[k].count; i++) {
-            const struct job_finish *f = &m->batch->finishes[k].items[i]->f;
+        for (size_t i = 0; i < m->segment->finishes[k].count; i++) {
+            const struct job_finish *f = &m->segment->finishes[k].items[i]->f;
             bool has_key = (f->flags & JOB_FLAG_KEY) != 0;
             bool has_place = (f->flags & JOB_FLAG_PLACE) != 0;
             count = add_held(columns, count, f, has_key ? f->key_row : PG_TID_NULL,
@@ -264,10 +266,10 @@ static bool put_freed(const struct making *m, const struct batch_step *step, str
     return true;
 }
 
-static bool put_kinds(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_kinds(const struct making *m, const struct segment_step *step, struct params *p)
 {
     (void)step;
-    if (!m->batch->reads_kinds) {
+    if (!m->segment->reads_kinds) {
         return false;
     }
     size_t count = kind_cache_ask(m->kinds, m->columns->texts);
@@ -275,10 +277,10 @@ static bool put_kinds(const struct making *m, const struct batch_step *step, str
     return true;
 }
 
-static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_ids)
+static size_t ids_to_claim(const struct segment *segment, bool is_ahead, int64_t *ret_ids)
 {
     size_t count = 0;
-    for (const struct claim *c = b->claims.first; c != NULL; c = c->next) {
+    for (const struct claim *c = segment->claims.first; c != NULL; c = c->next) {
         size_t from = is_ahead ? c->ahead_from : 0;
         size_t to = is_ahead ? c->count : c->ahead_from;
         for (size_t i = from; i < to; i++) {
@@ -291,19 +293,19 @@ static size_t ids_to_claim(const struct batch *b, bool is_ahead, int64_t *ret_id
     return count;
 }
 
-/* Returns the first claim if it is limited as asked; the claims of a batch are all limited, or none
- * is. */
-static const struct claim *first_claim(const struct batch *b, bool is_limited)
+/* Returns the first claim if it is limited as asked; the claims of a segment are all limited, or
+ * none is. */
+static const struct claim *first_claim(const struct segment *segment, bool is_limited)
 {
-    const struct claim *c = b->claims.first;
+    const struct claim *c = segment->claims.first;
     return c != NULL && c->is_limited == is_limited ? c : NULL;
 }
 
-static bool put_claim(const struct making *m, const struct batch_step *step, struct params *p)
+static bool put_claim(const struct making *m, const struct segment_step *step, struct params *p)
 {
     struct columns *columns = m->columns;
-    const struct claim *first = first_claim(m->batch, false);
-    size_t id_count = first != NULL ? ids_to_claim(m->batch, step->is_ahead, columns->ids) : 0;
+    const struct claim *first = first_claim(m->segment, false);
+    size_t id_count = first != NULL ? ids_to_claim(m->segment, step->is_ahead, columns->ids) : 0;
     size_t kind_count = 0;
     for (size_t i = 0; id_count > 0 && i < first->kind_count; i++) {
         const struct kind_defaults *kind = kind_cache_find(m->kinds, first->kinds[i]);
@@ -333,21 +335,21 @@ static int compare_ids(const void *left, const void *right)
     return (*a > *b) - (*a < *b);
 }
 
-static bool put_claim_limited(const struct making *m, const struct batch_step *step,
+static bool put_claim_limited(const struct making *m, const struct segment_step *step,
                               struct params *p)
 {
-    const struct claim *first = first_claim(m->batch, true);
+    const struct claim *first = first_claim(m->segment, true);
     int64_t *ids = m->columns->ids;
     (void)step;
     if (first == NULL) {
         return false;
     }
-    size_t count = ids_to_claim(m->batch, false, ids);
-    count += ids_to_claim(m->batch, true, ids + count);
+    size_t count = ids_to_claim(m->segment, false, ids);
+    count += ids_to_claim(m->segment, true, ids + count);
     params_i64_array(p, ids, count);
     params_uuid(p, m->worker);
     params_text_array(p, first->kinds, NULL, first->kind_count);
-    count = ids_to_claim(m->batch, true, ids);
+    count = ids_to_claim(m->segment, true, ids);
     if (count > 1) {
         qsort(ids, count, sizeof ids[0], compare_ids);
     }
@@ -364,7 +366,7 @@ struct settling {
     int64_t *ret_fence;
 };
 
-size_t batch_places(struct claim *first, struct claim_place *ret_places, size_t max)
+size_t segment_places(struct claim *first, struct claim_place *ret_places, size_t max)
 {
     size_t count = 0;
     for (struct claim *c = first; c != NULL; c = c->next) {
@@ -380,10 +382,10 @@ size_t batch_places(struct claim *first, struct claim_place *ret_places, size_t 
     return count;
 }
 
-static void settle_finishes(struct batch *b, const struct batch_step *step,
+static void settle_finishes(struct segment *segment, const struct segment_step *step,
                             const struct settling *s, const struct pg_result *rows)
 {
-    struct finish_list *list = &b->finishes[step->kind];
+    struct finish_list *list = &segment->finishes[step->kind];
     (void)s;
     for (int row = 0; row < pg_row_count(rows); row++) {
         int64_t fence = pg_i64(rows, row, 0);
@@ -403,9 +405,9 @@ static void settle_finishes(struct batch *b, const struct batch_step *step,
     }
 }
 
-void batch_settle_claims(const struct claim_place *places, size_t count,
-                         const struct kind_cache *kinds, const struct pg_result *rows,
-                         int64_t *ret_fence)
+void segment_settle_claims(const struct claim_place *places, size_t count,
+                           const struct kind_cache *kinds, const struct pg_result *rows,
+                           int64_t *ret_fence)
 {
     enum status st = STATUS_OK;
     for (int row = 0; row < pg_row_count(rows) && st == STATUS_OK; row++) {
@@ -419,17 +421,17 @@ void batch_settle_claims(const struct claim_place *places, size_t count,
     }
 }
 
-static void settle_claim(struct batch *b, const struct batch_step *step, const struct settling *s,
-                         const struct pg_result *rows)
+static void settle_claim(struct segment *segment, const struct segment_step *step,
+                         const struct settling *s, const struct pg_result *rows)
 {
     (void)step;
-    batch_settle_claims(b->places, s->place_count, s->kinds, rows, s->ret_fence);
+    segment_settle_claims(segment->places, s->place_count, s->kinds, rows, s->ret_fence);
 }
 
-static void settle_kinds(struct batch *b, const struct batch_step *step, const struct settling *s,
-                         const struct pg_result *rows)
+static void settle_kinds(struct segment *segment, const struct segment_step *step,
+                         const struct settling *s, const struct pg_result *rows)
 {
-    (void)b;
+    (void)segment;
     (void)step;
     kind_cache_load(s->kinds, rows, s->now_us);
 }
@@ -437,7 +439,7 @@ static void settle_kinds(struct batch *b, const struct batch_step *step, const s
 /* ---- the table ---- */
 
 /* In the order of sending; steps with nothing to do are left out. */
-static const struct batch_step steps[] = {
+static const struct segment_step steps[] = {
     {.statement = &SQL_FENCE_CHECK, .put = put_fence},
     /* Writes rows of job_attempt for those completions that leave one. */
     {.statement = &SQL_JOB_RECORD_DONE, .put = put_records, .kind = FINISH_COMPLETED},
@@ -496,46 +498,48 @@ static const struct batch_step steps[] = {
     /* Only ever sent together with KINDS. */
     {.statement = &SQL_JOB_CLAIM_LIMITED, .put = put_claim_limited, .settle = settle_claim},
 };
-static_assert(ARRAY_COUNT(steps) == BATCH_STEPS_MAX, "a place for each");
+static_assert(ARRAY_COUNT(steps) == SEGMENT_STEPS_MAX, "a place for each");
 
-static void sort_finishes(struct batch *b)
+static void sort_finishes(struct segment *segment)
 {
     for (size_t k = 0; k < FINISH_KIND_COUNT; k++) {
-        struct finish_list *list = &b->finishes[k];
+        struct finish_list *list = &segment->finishes[k];
         if (list->count > 0) {
             qsort(list->items, list->count, sizeof list->items[0], compare_fences);
         }
     }
 }
 
-static const struct pg_statement *statement_of(const struct batch *b, const struct batch_step *step)
+static const struct pg_statement *statement_of(const struct segment *segment,
+                                               const struct segment_step *step)
 {
-    bool is_careful = b->is_careful && step->careful != NULL;
+    bool is_careful = segment->is_careful && step->careful != NULL;
     return seeded_statement(is_careful ? step->careful : step->statement);
 }
 
-enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *worker,
-                        struct pg_request *request, struct err *err)
+enum status segment_build(struct segment *segment, struct kind_cache *kinds, const char *worker,
+                          struct pg_request *request, struct err *err)
 {
-    static_assert(KIND_CACHE_MAX <= BATCH_FINISHES_MAX, "columns hold all kinds");
+    static_assert(KIND_CACHE_MAX <= SEGMENT_FINISHES_MAX, "columns hold all kinds");
     autofree struct columns *columns = malloc(sizeof *columns);
     if (columns == NULL) {
-        return err_fail(err, STATUS_NOMEM, "columns of a batch");
+        return err_fail(err, STATUS_NOMEM, "no memory for the columns of a segment");
     }
-    const struct making making = {.batch = b, .kinds = kinds, .worker = worker, .columns = columns};
-    b->step_count = 0;
-    sort_finishes(b);
+    const struct making making = {
+        .segment = segment, .kinds = kinds, .worker = worker, .columns = columns};
+    segment->step_count = 0;
+    sort_finishes(segment);
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
-        int n = b->step_count;
-        params_reset(&b->params[n]);
-        if (!steps[i].put(&making, &steps[i], &b->params[n])) {
+        int n = segment->step_count;
+        params_reset(&segment->params[n]);
+        if (!steps[i].put(&making, &steps[i], &segment->params[n])) {
             continue;
         }
-        b->steps[n] = &steps[i];
-        b->step_count++;
-        request->step_count = b->step_count;
-        enum status st =
-            params_step(&b->params[n], statement_of(b, &steps[i]), &request->steps[n], err);
+        segment->steps[n] = &steps[i];
+        segment->step_count++;
+        request->step_count = segment->step_count;
+        enum status st = params_step(&segment->params[n], statement_of(segment, &steps[i]),
+                                     &request->steps[n], err);
         if (st != STATUS_OK) {
             return st;
         }
@@ -543,27 +547,27 @@ enum status batch_build(struct batch *b, struct kind_cache *kinds, const char *w
     return STATUS_OK;
 }
 
-void batch_settle(struct batch *b, struct kind_cache *kinds, const struct pg_result *const *results,
-                  int64_t now_us, int64_t *ret_fence)
+void segment_settle(struct segment *segment, struct kind_cache *kinds,
+                    const struct pg_result *const *results, int64_t now_us, int64_t *ret_fence)
 {
     const struct settling settling = {
-        .place_count = batch_places(b->claims.first, b->places, BATCH_CLAIMS_MAX),
+        .place_count = segment_places(segment->claims.first, segment->places, SEGMENT_CLAIMS_MAX),
         .kinds = kinds,
         .now_us = now_us,
         .ret_fence = ret_fence};
-    for (int i = 0; i < b->step_count; i++) {
-        if (b->steps[i]->settle != NULL) {
-            b->steps[i]->settle(b, b->steps[i], &settling, results[i]);
+    for (int i = 0; i < segment->step_count; i++) {
+        if (segment->steps[i]->settle != NULL) {
+            segment->steps[i]->settle(segment, segment->steps[i], &settling, results[i]);
         }
     }
 }
 
-void batch_tell_freed(const struct batch *b, const struct pg_result *const *results,
-                      freed_cb *on_freed, void *ctx)
+void segment_tell_freed(const struct segment *segment, const struct pg_result *const *results,
+                        freed_cb *on_freed, void *ctx)
 {
-    for (int i = 0; i < b->step_count; i++) {
-        if (b->steps[i]->tells_freed) {
-            batch_tell_freed_rows(results[i], on_freed, ctx);
+    for (int i = 0; i < segment->step_count; i++) {
+        if (segment->steps[i]->tells_freed) {
+            segment_tell_freed_rows(results[i], on_freed, ctx);
         }
     }
 }

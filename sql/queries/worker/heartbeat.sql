@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Stores one heartbeat and returns what the worker must know, in one statement: a row 'beat' if it was confirmed (not on a row that
+-- Stores one heartbeat and returns what the worker must know, in one statement: a row 'heartbeat' if it was confirmed (not on a row that
 -- is dead, stopped or gone), a row 'paused' for each of its queues that is paused, a row 'weight' for each of them that has one (as
 -- its id), a row 'kind' for each kind that is stopped, served here or not, a row 'asked' for an operator's request to it, and a row
 -- 'cancel' for each job that runs under its id and whose cancel was requested (index: job_live_cancel). From $8 on, the parameters
@@ -20,7 +20,7 @@ WITH me AS (
      WHERE worker_id = $1 AND NOT dead AND NOT stopped
     RETURNING queues, asked
 )
-SELECT 'beat' AS what, '' AS name, 0::bigint AS id, 0::bigint AS fence FROM me
+SELECT 'heartbeat' AS what, '' AS name, 0::bigint AS id, 0::bigint AS fence FROM me
 UNION ALL
 SELECT 'paused', q.name, 0, 0 FROM me, claimd.queue q WHERE q.paused AND q.name = ANY (me.queues)
 UNION ALL

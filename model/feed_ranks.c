@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * If a group has tenants, its hints are ordered by turns instead of due times: start-time fair
+ * If a group has tenants, its hints are ordered by ranks instead of due times: start-time fair
  * queueing (Goyal, Vin, Cheng 1996), in which each job is one unit of work. A lane's row gets the
- * later of two turns: the one being served, and the one after its lane's last. So a tenant that
+ * later of two ranks: the one being served, and the one after its lane's last. So a tenant that
  * arrives late goes ahead of what others have waiting, and one that was away saves nothing up.
- * Turns are numbers on the scale of due times, so that both kinds of score can be in one set. */
+ * Ranks are numbers on the scale of due times, so that both kinds of score can be in one set. */
 #include "base/clock.h"
 #include "base/minmax.h"
 #include "model/feed.h"
@@ -23,11 +23,11 @@ bool feed_group_has_tenants(const struct feed_group *g)
     return g->tenants > 0;
 }
 
-/* Begins turns: the present hints are ordered by due time, so their rows are read again, and get
- * turns that are earlier. */
-static void begin_turns(struct feed *f, size_t group)
+/* Begins to give ranks: the present hints are ordered by due time, so their rows are read again,
+ * and get ranks that are earlier. */
+static void begin_ranks(struct feed *f, size_t group)
 {
-    /* the turn being served must be known before the next one */
+    /* the rank being served must be known before the next one */
     f->groups[group].is_counted = false;
     for (size_t i = 0; i < f->lane_count; i++) {
         if (f->lanes[i].is_used && f->lanes[i].group == group) {
@@ -43,7 +43,7 @@ void feed_group_joined(struct feed *f, size_t group, int share)
         f->tenants++;
         g->tenants++;
         if (g->tenants == 1) {
-            begin_turns(f, group);
+            begin_ranks(f, group);
         }
     }
 }
@@ -57,28 +57,28 @@ void feed_group_left(struct feed *f, size_t group, int share)
 void feed_group_served(struct feed *f, size_t group, int64_t first_ms)
 {
     struct feed_group *g = &f->groups[group];
-    int64_t turn = first_ms >= 0 ? first_ms : max_i64(g->last_turn, f->pg_us / US_PER_MS);
-    if (g->now_turn == 0) { /* make it earlier than all hints pushed so far */
+    int64_t rank = first_ms >= 0 ? first_ms : max_i64(g->last_rank, f->pg_us / US_PER_MS);
+    if (g->now_rank == 0) { /* make it earlier than all hints pushed so far */
         bool has_hints = first_ms >= 0;
-        turn = has_hints ? max_i64(first_ms - HINTS_TIMES_MAX * f->limits.look_ahead, 1) : turn;
-        g->now_turn = turn;
+        rank = has_hints ? max_i64(first_ms - HINTS_TIMES_MAX * f->limits.look_ahead, 1) : rank;
+        g->now_rank = rank;
     } else if (f->pg_us - g->next_us >= STARTS_WITHIN_US || f->pg_us < g->next_us) {
-        g->now_turn = g->next_turn;
+        g->now_rank = g->next_rank;
     } else {
         return;
     }
-    g->next_turn = max_i64(g->next_turn, turn);
+    g->next_rank = max_i64(g->next_rank, rank);
     g->next_us = f->pg_us;
 }
 
 bool feed_lane_is_next(const struct feed *f, const struct feed_lane *l)
 {
     const struct feed_group *g = &f->groups[l->group];
-    return feed_group_has_tenants(g) && !l->is_lap && l->turn <= g->next_turn &&
+    return feed_group_has_tenants(g) && !l->is_lap && l->rank <= g->next_rank &&
            !feed_pos_before(l->cursor, l->high);
 }
 
-/* A row that had its turn before a rewind is not charged for it again. */
+/* A row that had its rank before a rewind is not charged for it again. */
 static bool is_charged(const struct feed_lane *l, const struct feed_range *range,
                        struct feed_pos row)
 {
@@ -89,14 +89,14 @@ int64_t feed_row_order_us(struct feed *f, const struct feed_range *range, struct
 {
     struct feed_lane *l = &f->lanes[range->lane];
     struct feed_group *g = &f->groups[l->group];
-    if (!feed_group_has_tenants(g) || g->now_turn == 0) { /* 0 = not counted yet */
+    if (!feed_group_has_tenants(g) || g->now_rank == 0) { /* 0 = not counted yet */
         return row.us;
     }
-    int64_t *next = range->part == FEED_FULL ? &l->full_turn : &l->turn;
-    int64_t turn = max_i64(g->now_turn, *next);
-    *next = is_charged(l, range, row) ? turn + 1 : turn;
-    g->last_turn = max_i64(g->last_turn, *next);
-    return turn * US_PER_MS;
+    int64_t *next = range->part == FEED_FULL ? &l->full_rank : &l->rank;
+    int64_t rank = max_i64(g->now_rank, *next);
+    *next = is_charged(l, range, row) ? rank + 1 : rank;
+    g->last_rank = max_i64(g->last_rank, *next);
+    return rank * US_PER_MS;
 }
 
 /* ---- aging ---- */
@@ -128,6 +128,6 @@ int64_t feed_row_score(struct feed *f, const struct feed_range *range, struct fe
         return hint_score(priority, us);
     }
     const struct feed_group *g = f->tenants > 0 ? find_group(f, l->queue, priority) : NULL;
-    bool is_late = g != NULL && feed_group_has_tenants(g) && g->now_turn * US_PER_MS < row.us;
-    return hint_score(priority, is_late ? g->now_turn * US_PER_MS : row.us);
+    bool is_late = g != NULL && feed_group_has_tenants(g) && g->now_rank * US_PER_MS < row.us;
+    return hint_score(priority, is_late ? g->now_rank * US_PER_MS : row.us);
 }

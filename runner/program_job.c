@@ -16,14 +16,14 @@
 #include <sys/ioctl.h>
 
 /* Ends this process. The worker finds the reason in the page, beside the log and checkpoint. */
-static _Noreturn void end_runner(const struct turn *t, const struct err *why)
+static _Noreturn void end_runner(const struct program_job *t, const struct err *why)
 {
     (void)utf8_clean(why->msg, strlen(why->msg), t->page->end_reason, sizeof t->page->end_reason);
     process_state_end_children(NULL);
     _exit(1);
 }
 
-static const char *stop_reason(const struct turn *t)
+static const char *stop_reason(const struct program_job *t)
 {
     if (atomic_load(&t->page->is_cancelled) != 0) {
         return "cancel";
@@ -32,7 +32,7 @@ static const char *stop_reason(const struct turn *t)
     return why == STOP_TIMEOUT ? "timeout" : why == STOP_LEASE ? "lease" : "shutdown";
 }
 
-static enum status tell_stop(struct turn *t, struct err *err)
+static enum status tell_stop(struct program_job *t, struct err *err)
 {
     struct program *p = t->program;
     if (t->was_told_to_stop || atomic_load(&t->page->should_stop) == 0) {
@@ -43,7 +43,7 @@ static enum status tell_stop(struct turn *t, struct err *err)
 }
 
 /* Waits until the stop is in the pipe, where the signal's handler looks for the reason. */
-static void send_sigterm(struct turn *t)
+static void send_sigterm(struct program_job *t)
 {
     struct program *p = t->program;
     if (t->was_told_to_stop && !t->was_signalled && p->takes_sigterm && p->to.len == 0) {
@@ -52,29 +52,29 @@ static void send_sigterm(struct turn *t)
     }
 }
 
-void program_turn_log(const struct turn *t, const char *bytes, size_t len)
+void program_job_log(const struct program_job *t, const char *bytes, size_t len)
 {
     for (size_t at = 0; at < len; at += RUN_LOG_LINE_MAX) {
         run_log_append(t->page, bytes + at, len - at);
     }
 }
 
-static void take_log(const struct turn *t, struct json_span text)
+static void take_log(const struct program_job *t, struct json_span text)
 {
     char line[PROGRAM_LOG_LINE_MAX + 1];
     size_t len = json_text(text, line, sizeof line);
     line[len] = '\n'; /* over the NUL */
-    program_turn_log(t, line, len + 1);
+    program_job_log(t, line, len + 1);
 }
 
-static void refuse(const struct turn *t, const char *what)
+static void refuse(const struct program_job *t, const char *what)
 {
     char note[64];
     int len = snprintf(note, sizeof note, "claimd: the %s was refused\n", what);
-    program_turn_log(t, note, (size_t)len);
+    program_job_log(t, note, (size_t)len);
 }
 
-static void take_progress(const struct turn *t, const struct program_line *line)
+static void take_progress(const struct program_job *t, const struct program_line *line)
 {
     char text[RUNNER_PROGRESS_BYTES + 2];
     (void)json_text(line->text, text, sizeof text);
@@ -84,7 +84,7 @@ static void take_progress(const struct turn *t, const struct program_line *line)
     }
 }
 
-static void take_end(struct turn *t, const struct program_line *line)
+static void take_end(struct program_job *t, const struct program_line *line)
 {
     char error[JOB_ERROR_MAX + 1];
     const struct claimd_context *job = t->job;
@@ -98,7 +98,7 @@ static void take_end(struct turn *t, const struct program_line *line)
     (void)claimd_retry(job, line->number < 0 ? -1 : (long)line->number, "%s", error);
 }
 
-void program_turn_take(struct turn *t, const struct program_line *line)
+void program_job_take(struct program_job *t, const struct program_line *line)
 {
     switch (line->said) {
     case SAID_LOG:
@@ -123,21 +123,21 @@ void program_turn_take(struct turn *t, const struct program_line *line)
 
 static enum status take_line(void *ctx, const struct program_line *line, struct err *err)
 {
-    struct turn *t = ctx;
+    struct program_job *t = ctx;
     struct program *p = t->program;
     if (line->said == SAID_HELLO || line->said == SAID_RESULT || line->n < 1 || line->n > p->n) {
         return err_fail(err, STATUS_INVALID,
-                        "the program said something about no run, wanted \"n\": %" PRId64, p->n);
+                        "the program sent a line without a run, expected \"n\": %" PRId64, p->n);
     }
     if (line->n < p->n || t->is_over) {
         return program_take_late(p, line, err);
     }
-    program_turn_take(t, line);
+    program_job_take(t, line);
     return STATUS_OK;
 }
 
 /* Once a program has its job it may close the pipe: only a stop could follow. */
-static enum status send_to(struct turn *t, struct err *err)
+static enum status send_to(struct program_job *t, struct err *err)
 {
     struct program *p = t->program;
     struct err why = {0};
@@ -160,7 +160,7 @@ static enum status send_to(struct turn *t, struct err *err)
 
 /* Sends what is due, waits for the program and handles what it says. SIGTERM from the worker is
  * unblocked only while this waits. */
-static enum status go_on(struct turn *t, struct err *err)
+static enum status go_on(struct program_job *t, struct err *err)
 {
     struct program *p = t->program;
     sigset_t none;
@@ -189,7 +189,7 @@ static enum status go_on(struct turn *t, struct err *err)
     return st == STATUS_NOT_FOUND ? STATUS_OK : st;
 }
 
-static enum status run_turn(struct turn *t, struct err *err)
+static enum status run_to_end(struct program_job *t, struct err *err)
 {
     struct program *p = t->program;
     size_t before = p->to.len;
@@ -203,7 +203,7 @@ static enum status run_turn(struct turn *t, struct err *err)
 
 /* True if the whole line of the job is still unread: the program ended before it read the job, for
  * example because it leaves after each answer. */
-static bool was_unread(const struct turn *t)
+static bool was_unread(const struct program_job *t)
 {
     int unread = 0;
     return t->size > 0 && !t->was_told_to_stop &&
@@ -212,7 +212,7 @@ static bool was_unread(const struct turn *t)
 }
 
 /* Gives the job, which has not begun, to a new process. */
-static enum status run_again(struct turn *t, struct err *err)
+static enum status run_again(struct program_job *t, struct err *err)
 {
     const struct claimd_kind kind = {.name = t->job->kind};
     *err = (struct err){0};
@@ -220,24 +220,24 @@ static enum status run_again(struct turn *t, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    *t = (struct turn){
+    *t = (struct program_job){
         .program = t->program, .job = t->job, .page = t->page, .outcome = CLAIMD_RETRY};
-    return run_turn(t, err);
+    return run_to_end(t, err);
 }
 
 enum claimd_outcome program_handle(const struct claimd_context *job)
 {
-    struct turn t = {.program = program_find(job->kind),
-                     .job = job,
-                     .page = ((struct run *)job->host_data)->page,
-                     .outcome = CLAIMD_RETRY};
+    struct program_job t = {.program = program_find(job->kind),
+                            .job = job,
+                            .page = ((struct run *)job->host_data)->page,
+                            .outcome = CLAIMD_RETRY};
     struct err err = {0};
     sigset_t before;
     if (t.program->file.is_once) {
         return program_run_once(t.program, job, t.page);
     }
     program_block_signals(&before);
-    enum status st = run_turn(&t, &err);
+    enum status st = run_to_end(&t, &err);
     if (st != STATUS_OK && was_unread(&t)) {
         st = run_again(&t, &err);
     }

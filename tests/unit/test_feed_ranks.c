@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tenants take turns: what is pushed, and in which order, even if rows are read twice. Redis is
- * simulated by a list of turns, from which the lowest is served. */
+ * Ranks of tenants: what is pushed, and in which order, even if rows are read twice. Redis is
+ * simulated by a list of ranks, from which the lowest is served. */
 #include "model/feed_full.h"
 #include "model/hint.h"
 #include "support/suite.h"
@@ -19,7 +19,7 @@
 #define LATELY 10        /* jobs served in 50 ms */
 
 struct hint_of {
-    int64_t turn;
+    int64_t rank;
     int64_t id; /* < 0: it has been served */
     int share;
 };
@@ -67,7 +67,7 @@ static struct hint_of *first(void)
 {
     struct hint_of *first = NULL;
     for (size_t i = 0; i < hint_count; i++) {
-        if (hints[i].id > 0 && (first == NULL || hints[i].turn < first->turn)) {
+        if (hints[i].id > 0 && (first == NULL || hints[i].rank < first->rank)) {
             first = &hints[i];
         }
     }
@@ -81,7 +81,7 @@ static void count_hints(void)
     now_us += PASS_US;
     feed.pg_us = now_us;
     if (feed_group_has_tenants(&feed.groups[0])) {
-        feed_group_served(&feed, 0, head == NULL ? -1 : head->turn);
+        feed_group_served(&feed, 0, head == NULL ? -1 : head->rank);
     }
     feed_group_counted(&feed, 0, (int64_t)waiting(-1), T0, S);
 }
@@ -93,16 +93,16 @@ static void given_lane(int share)
 }
 
 /* Simulates ZADD LT. */
-static void push(int share, int64_t id, int64_t turn)
+static void push(int share, int64_t id, int64_t rank)
 {
     for (size_t i = 0; i < hint_count; i++) {
         if (hints[i].id == id) {
-            hints[i].turn = turn < hints[i].turn ? turn : hints[i].turn;
+            hints[i].rank = rank < hints[i].rank ? rank : hints[i].rank;
             return;
         }
     }
     ck_assert_uint_lt(hint_count, HINTS_MAX);
-    hints[hint_count++] = (struct hint_of){.turn = turn, .id = id, .share = share};
+    hints[hint_count++] = (struct hint_of){.rank = rank, .id = id, .share = share};
 }
 
 /* Reads rows `from` to `to` of a tenant in one pass. Ids of different tenants differ. */
@@ -111,7 +111,7 @@ static void feed_rows(int share, enum feed_part part, int from, int to)
     struct feed_lane *lane = lane_of(share);
     struct feed_range range = {.lane = (size_t)(lane - feed.lanes), .part = part};
     range.rows_max = to - from + 2;
-    range.turn = lane->turn;
+    range.rank = lane->rank;
     lane->reading += part != FEED_FULL;
     struct feed_pos at = {0};
     for (int n = from; n <= to; n++) {
@@ -174,16 +174,16 @@ START_TEST(who_comes_late_goes_ahead_of_what_was_popped_lately_and_may_not_have_
     (void)served_of(A, 500);
     const struct hint_of *next = first();
     ck_assert_ptr_nonnull(next);
-    int64_t of_next = next->turn;
+    int64_t of_next = next->rank;
     feed_rows(B, FEED_AHEAD, 0, 0);
     next = first();
     ck_assert_ptr_nonnull(next);
-    int64_t late = of_next - next->turn;
-    ck_assert_msg(late >= LATELY && late <= 2 * LATELY, "%lld turns ahead", (long long)late);
+    int64_t late = of_next - next->rank;
+    ck_assert_msg(late >= LATELY && late <= 2 * LATELY, "%lld ranks ahead", (long long)late);
 }
 END_TEST
 
-START_TEST(who_was_away_saves_no_turns_up_but_those_popped_lately)
+START_TEST(who_was_away_saves_no_ranks_up_but_those_popped_lately)
 {
     given_lane(A);
     given_lane(B);
@@ -202,12 +202,12 @@ START_TEST(a_rewind_neither_charges_again_nor_gives_back)
     given_lane(B);
     feed_rows(A, FEED_AHEAD, 0, 399);
     feed_rows(B, FEED_AHEAD, 0, 399);
-    int64_t turn = lane_of(A)->turn;
+    int64_t rank = lane_of(A)->rank;
     for (int i = 0; i < 10; i++) {
         feed_lane_rewind(lane_of(A), T0 - 100 * S + 100 * MS);
         feed_rows(A, FEED_AHEAD, 100, 399);
     }
-    ck_assert_int_eq(lane_of(A)->turn, turn);
+    ck_assert_int_eq(lane_of(A)->rank, rank);
     int of_a = served_of(A, 200);
     ck_assert_msg(of_a >= 99 && of_a <= 101, "%d of 200 are half", of_a);
 }
@@ -220,13 +220,13 @@ START_TEST(a_full_pass_changes_no_order_and_charges_nobody)
     feed_rows(A, FEED_AHEAD, 0, 399);
     feed_rows(B, FEED_AHEAD, 0, 99);
     (void)served_of(A, 100);
-    int64_t turn = lane_of(A)->turn;
+    int64_t rank = lane_of(A)->rank;
     for (int i = 0; i < 3; i++) {
         feed_full_begin(&feed);
         feed_rows(A, FEED_FULL, 50, 399);
         feed_rows(B, FEED_FULL, 50, 99);
     }
-    ck_assert_int_eq(lane_of(A)->turn, turn);
+    ck_assert_int_eq(lane_of(A)->rank, rank);
     int of_a = served_of(A, 100);
     ck_assert_msg(of_a >= 49 && of_a <= 51, "%d of 100 are half", of_a);
 }
@@ -256,13 +256,13 @@ START_TEST(a_read_that_failed_is_not_charged)
     given_lane(A);
     struct feed_lane *lane = lane_of(A);
     feed_rows(A, FEED_AHEAD, 0, 9);
-    int64_t turn = lane->turn;
-    struct feed_range range = {.part = FEED_AHEAD, .turn = lane->turn};
+    int64_t rank = lane->rank;
+    struct feed_range range = {.part = FEED_AHEAD, .rank = lane->rank};
     lane->reading++;
     (void)feed_row_order_us(&feed, &range, (struct feed_pos){.us = T0, .id = 99});
-    ck_assert_int_eq(lane->turn, turn + 1);
+    ck_assert_int_eq(lane->rank, rank + 1);
     feed_range_failed(&feed, &range);
-    ck_assert_int_eq(lane->turn, turn);
+    ck_assert_int_eq(lane->rank, rank);
 }
 END_TEST
 
@@ -271,10 +271,10 @@ START_TEST(the_first_tenant_goes_ahead_of_jobs_of_nobody_that_are_ordered_by_tim
     row_us = 10;
     given_lane(0);
     feed_rows(0, FEED_AHEAD, 0, 899);
-    ck_assert_int_eq(first()->turn, (T0 - 100 * S) / MS);
+    ck_assert_int_eq(first()->rank, (T0 - 100 * S) / MS);
     ck_assert_int_eq(feed_lane_add(&feed, "q", 4, B, T0, NULL), STATUS_OK);
     size_t groups[4];
-    /* Asks for the tenant's first turn. */
+    /* Asks for the tenant's first rank. */
     ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 1);
     count_hints();
     feed_rows(B, FEED_AHEAD, 0, 9);
@@ -289,7 +289,7 @@ START_TEST(without_tenants_hints_are_ordered_by_time_and_counted_no_more_than_be
 {
     given_lane(0);
     feed_rows(0, FEED_AHEAD, 0, 9);
-    ck_assert_int_eq(hints[9].turn, (T0 - 100 * S) / MS + 9);
+    ck_assert_int_eq(hints[9].rank, (T0 - 100 * S) / MS + 9);
     size_t groups[4];
     feed_group_counted(&feed, 0, 10, T0, S);
     ck_assert_uint_eq(feed_counts_wanted(&feed, groups, 4), 0);
@@ -298,7 +298,7 @@ START_TEST(without_tenants_hints_are_ordered_by_time_and_counted_no_more_than_be
 }
 END_TEST
 
-START_TEST(a_full_group_lets_a_tenant_in_whose_turn_it_is_by_one_row)
+START_TEST(a_full_group_lets_the_next_tenant_in_by_one_row)
 {
     given_lane(A);
     feed_rows(A, FEED_AHEAD, 0, 999);
@@ -327,7 +327,7 @@ START_TEST(a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_mor
     }
     count_hints();
     size_t count = feed_plan(&feed, T0, T0, false, ranges, FEED_RANGES_MAX);
-    ck_assert_uint_le(count, 200); /* some of the idle lanes, in turns */
+    ck_assert_uint_le(count, 200); /* some of the idle lanes each time */
     int rows = 0;
     for (size_t i = 0; i < count; i++) {
         rows = feed.lanes[ranges[i].lane].share == A ? ranges[i].rows_max : rows;
@@ -356,8 +356,8 @@ START_TEST(feat_B4_a_row_goes_up_by_a_priority_for_each_step_that_it_waited)
 }
 END_TEST
 
-/* If turns advance more slowly than the clock, the due time of the row would be behind them all. */
-START_TEST(feat_B4_an_aged_row_comes_no_later_than_the_turn_served_where_tenants_take_turns)
+/* If ranks advance more slowly than the clock, the due time of the row would be behind them all. */
+START_TEST(feat_B4_an_aged_row_comes_no_later_than_the_rank_served)
 {
     given_lane(0);
     ck_assert_int_eq(feed_lane_add(&feed, "q", 3, A, T0, NULL), STATUS_OK);
@@ -380,30 +380,29 @@ START_TEST(a_group_whose_tenants_are_forgotten_is_ordered_by_time_again)
     feed_lanes_forget(&feed, 1);
     ck_assert(!feed_group_has_tenants(&feed.groups[0]));
     feed_rows(0, FEED_AHEAD, 0, 0);
-    ck_assert_int_eq(hints[0].turn, (T0 - 100 * S) / MS);
+    ck_assert_int_eq(hints[0].rank, (T0 - 100 * S) / MS);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("feed_turns");
-    TCase *t = tcase_create("feed_turns");
+    Suite *s = suite_create("feed_ranks");
+    TCase *t = tcase_create("feed_ranks");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, feat_B28_a_tenant_that_comes_late_goes_ahead_of_what_another_has_waiting);
     tcase_add_test(t, tenants_with_work_waiting_are_served_alike_however_much_it_is);
     tcase_add_test(t, who_comes_late_goes_ahead_of_what_was_popped_lately_and_may_not_have_started);
-    tcase_add_test(t, who_was_away_saves_no_turns_up_but_those_popped_lately);
+    tcase_add_test(t, who_was_away_saves_no_ranks_up_but_those_popped_lately);
     tcase_add_test(t, a_rewind_neither_charges_again_nor_gives_back);
     tcase_add_test(t, a_full_pass_changes_no_order_and_charges_nobody);
     tcase_add_test(t, X1_after_all_hints_were_lost_a_late_tenant_still_goes_ahead);
     tcase_add_test(t, a_read_that_failed_is_not_charged);
     tcase_add_test(t, the_first_tenant_goes_ahead_of_jobs_of_nobody_that_are_ordered_by_time);
     tcase_add_test(t, without_tenants_hints_are_ordered_by_time_and_counted_no_more_than_before);
-    tcase_add_test(t, a_full_group_lets_a_tenant_in_whose_turn_it_is_by_one_row);
+    tcase_add_test(t, a_full_group_lets_the_next_tenant_in_by_one_row);
     tcase_add_test(t, a_thousand_idle_lanes_leave_the_room_and_the_pass_to_the_one_with_more);
     tcase_add_test(t, feat_B4_a_row_goes_up_by_a_priority_for_each_step_that_it_waited);
-    tcase_add_test(
-        t, feat_B4_an_aged_row_comes_no_later_than_the_turn_served_where_tenants_take_turns);
+    tcase_add_test(t, feat_B4_an_aged_row_comes_no_later_than_the_rank_served);
     tcase_add_test(t, a_group_whose_tenants_are_forgotten_is_ordered_by_time_again);
     suite_add_tcase(s, t);
     return suite_run(s);
