@@ -285,7 +285,12 @@ static void answer_page(struct web *w, struct web_request *q, struct web_reply *
         return;
     }
     bool is_asset = strncmp(path, ASSETS, strlen(ASSETS)) == 0;
-    const char *name = is_asset ? path + strlen(ASSETS) : path[1] == '\0' ? "index.html" : "";
+    if (!is_asset && path[1] != '\0') {
+        reply_error(r, WEB_NOT_FOUND, "the page is at /, the API below /api/v1/",
+                    "there is no %.120s", path);
+        return;
+    }
+    const char *name = is_asset ? path + strlen(ASSETS) : "index.html";
     assets_reply(w->config->web.assets_dir, name, q, r);
 }
 

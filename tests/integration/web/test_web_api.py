@@ -85,6 +85,11 @@ class Reading(unittest.TestCase):
             self.assertEqual("not_found", call("GET", path, status=404, **values).code)
         self.assertEqual("not_found", web.get("/api/v1/none").code)
 
+    def test_an_unknown_path_is_named_and_what_exists_is_said(self):
+        error = web.get("/nonsense/%C3%A4").json["error"]
+        self.assertEqual(("there is no /nonsense/%C3%A4", "the page is at /, the API below /api/v1/"), (error["message"], error["hint"]))
+        self.assertIn("none.js", web.get("/assets/none.js").json["error"]["message"])
+
     def test_lists_of_jobs_have_pages_and_filters(self):
         ids = [add(kind="sleep", tags=["page"], args={"ms": 1}) for _ in range(5)]
         found, after = [], ""
