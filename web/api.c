@@ -264,6 +264,11 @@ static void answer_api(struct web *w, struct web_request *q, struct web_reply *r
                     WEB_QUERY_MAX);
         return;
     }
+    if (q->heads.idempotency_key != NULL && !is_reading(q->method) && !route->takes_key) {
+        reply_error(r, WEB_INVALID, "leave it out",
+                    "Idempotency-Key: only POST of /api/v1/jobs and /api/v1/jobs/many takes one");
+        return;
+    }
     if (!is_reading(q->method) && !read_body(q, r)) {
         return;
     }

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every operation of the API, against openapi.json in both directions."""
+import concurrent.futures
+import json
 import sys
 import unittest
 
@@ -144,6 +146,46 @@ class Acting(unittest.TestCase):
         call("DELETE", "/jobs/{id}", id=job, status=404)
         other = add()
         self.assertEqual("cancelled", call("POST", "/jobs/{id}/cancel", id=other).json["job"]["state"])
+
+    def test_a_repetition_with_the_same_key_enqueues_nothing_more(self):
+        one = {"kind": "noop", "queue": "once", "tags": ["once"]}
+        for path, body, other in (("/jobs", one, one | {"priority": 1}), ("/jobs/many", {"jobs": [one, one]}, {"jobs": [one]})):
+            key = {"Idempotency-Key": "order 42".replace(" ", "-") + path}
+            before = int(world.sql("SELECT count(*) FROM claimd.job"))
+            first = call("POST", path, body, headers=key)
+            again = call("POST", path, dict(reversed(body.items())), headers=key)
+            self.assertEqual((None, "true", first.json), (first.headers["Idempotency-Replayed"], again.headers["Idempotency-Replayed"], again.json))
+            self.assertEqual("key_used", call("POST", path, other, headers=key, status=422).code)
+            self.assertEqual(before + len(body.get("jobs", [1])), int(world.sql("SELECT count(*) FROM claimd.job")))
+        self.assertEqual("key_used", call("POST", "/jobs", one, headers=key, status=422).code)
+        for bad in ("", "x" * 201, "a b", "\u00e4"):
+            call("POST", "/jobs", one, headers={"Idempotency-Key": bad}, status=400)
+        call("POST", "/queues/{name}/resume", name="default", headers=key, status=400)
+
+    def test_a_refused_request_does_not_use_its_key_up(self):
+        key = {"Idempotency-Key": "refused-first"}
+        call("POST", "/jobs", {"kind": "noop", "delay": "1h", "priority": 77}, headers=key, status=400)
+        call("POST", "/jobs/many", {"jobs": [{"kind": "noop", "priority": 77}]}, headers=key, status=400)
+        self.assertIsNone(call("POST", "/jobs", {"kind": "noop", "delay": "1h"}, headers=key).headers["Idempotency-Replayed"])
+
+    def test_a_key_is_of_its_caller_and_lasts_a_day(self):
+        body, key = {"kind": "noop", "delay": "1h"}, {"Idempotency-Key": "for-a-day"}
+        first = call("POST", "/jobs", body, headers=key).json
+        world.sql("UPDATE claimd.web_key SET who = 'somebody else' WHERE key = 'for-a-day'")
+        second = call("POST", "/jobs", body, headers=key).json
+        self.assertNotEqual(first, second)
+        world.sql("UPDATE claimd.web_key SET at = now() - interval '25 hours' WHERE key = 'for-a-day'")
+        self.assertNotEqual(second, call("POST", "/jobs", body, headers=key).json)
+        self.assertEqual("1", world.sql("SELECT count(*) FROM claimd.web_key WHERE key = 'for-a-day'"))  # the other one was removed
+
+    def test_of_requests_at_once_with_one_key_one_enqueues(self):
+        before = int(world.sql("SELECT count(*) FROM claimd.job"))
+        key = {"Idempotency-Key": "at-once"}
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda _: web.post("/api/v1/jobs", {"kind": "noop", "delay": "1h"}, headers=key), range(8)))
+        self.assertEqual({200}, {reply.status for reply in replies} - {503})
+        self.assertEqual(1, len({reply.body for reply in replies if reply.status == 200}))
+        self.assertEqual(before + 1, int(world.sql("SELECT count(*) FROM claimd.job")))
 
     def test_an_edit_needs_the_version_that_was_read(self):
         job = add()
