@@ -232,6 +232,9 @@ const struct web_route web_routes[] = {
     {READ, .path = "/api/v1/keys", .what = "Keys that have a limit or are held.",
      .verb = &VERB_KEYS, .not_asked = "key"},
     {READ, .path = "/api/v1/keys/{key}", .what = "One key.", .verb = &VERB_KEY_JOBS},
+    {ACT, .path = "/api/v1/keys/{key}/limit",
+     .what = "Sets limits of a key, or of all keys of a pattern; none removes one.",
+     .verb = &VERB_KEY_LIMIT},
 
     {.method = "GET",
      .role = WEB_OPERATOR,

@@ -25,7 +25,7 @@ except ImportError as missing:
 PLACES = ("#/", "#/jobs", "#/queues", "#/schedules", "#/kinds", "#/cluster")
 WIDTHS = (360, 768, 1280, 1920)
 ACTS = {"Retry", "Cancel", "Delete", "Edit", "Enqueue a copy", "Pause", "Resume", "Drain", "Quiet", "Change",
-        "Run now"}
+        "Limit a key", "Remove", "Run now"}
 EVIL = "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>"
 
 BUTTONS = "return [...document.querySelectorAll('main button')].map((button) => button.innerText.trim())"
@@ -218,6 +218,32 @@ class Acting(PageTest):
         self.page.until("the pause", lambda: self.api.ask("GET", "queues/default")[1]["queue"]["paused"])
         self.page.click("Resume", "main")
         self.page.until("the resume", lambda: not self.api.ask("GET", "queues/default")[1]["queue"]["paused"])
+
+    def test_a_limit_of_a_key_is_set_changed_and_removed(self):
+        key = f"tenant:{self.tag}"
+        limit = lambda: next((k for k in self.api.ask("GET", "keys")[1]["keys"] if k["key"] == key), {}).get("max_running")
+        row = f"main tr[data-row='{key}']"
+        self.page.go("#/queues")
+        self.page.click("Limit a key", "main")
+        self.fill("dialog input", 0, key)
+        self.page.click("Save", "dialog")
+        self.page.until("the refusal", lambda: "Give a key and a limit" in self.page.text())
+        self.fill("dialog input", 1, "3")
+        self.page.click("Save", "dialog")
+        self.page.until("the limit", lambda: limit() == 3)
+        self.page.click("Change", row)
+        self.fill("dialog input", 0, "5")
+        self.page.click("Save", "dialog")
+        self.page.until("the change", lambda: limit() == 5)
+        self.page.click("Remove", row)
+        self.page.click("Remove", "dialog")
+        self.page.until("its end", lambda: limit() is None)
+        self.page.until("the row's end", lambda: not self.page.find(row))
+
+    def fill(self, css, i, text):
+        self.page.until("the field", lambda: len(self.page.all(css)) > i)
+        self.page.js("""const f = document.querySelectorAll(arguments[0])[arguments[1]]; f.value = arguments[2];
+                     f.dispatchEvent(new Event('input'))""", css, i, text)
 
     def fill_args(self, text):
         self.page.until("the field", lambda: self.page.find("dialog textarea"))

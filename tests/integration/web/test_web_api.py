@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import sys
 import unittest
+import urllib.parse
 
 from world import Described, OPERATOR, READER, Web, World, until
 
@@ -238,6 +239,22 @@ class Acting(unittest.TestCase):
         call("POST", "/workers/{worker}/resume", worker=host)
         until("it is live", lambda: call("GET", "/workers").json["workers"][0]["state"] == "live")
         call("POST", "/workers/{worker}/drain", worker="none", status=404)
+
+    def test_keys(self):
+        def shown(key):
+            return next((row for row in call("GET", "/keys").json["keys"] if row["key"] == key), None)
+        for key in ("tenant/7 \u00e4", "customer:*"):
+            path = urllib.parse.quote(key, safe="")
+            limited = call("POST", "/keys/{key}/limit", {"running": 3, "rate": "60/m"}, key=path).json["key"]
+            self.assertEqual((key, 3, 1), (limited["key"], limited["max_running"], limited["starts_per_s"]))
+            self.assertEqual(3, shown(key)["max_running"])
+            for bad in ({"running": 0}, {"running": 1001}, {"rate": "x"}, {"nope": 1}):
+                call("POST", "/keys/{key}/limit", bad, key=path, status=400)
+            call("POST", "/keys/{key}/limit", {"running": "none"}, key=path)
+            self.assertEqual(1, shown(key)["starts_per_s"])
+            call("POST", "/keys/{key}/limit", {"running": "none", "rate": "none"}, key=path)
+        self.assertIsNone(shown("tenant/7 \u00e4"))
+        call("POST", "/keys/{key}/limit", {"running": 1}, key="k", token=READER, status=403)
 
     def test_each_act_is_in_the_audit(self):
         job = add()
