@@ -120,7 +120,7 @@ static json_t *responses_of(const struct web_route *route)
     if (route->role != WEB_NOBODY || route->run == web_login) {
         add_error(responses, 401);
     }
-    if (route->role == WEB_OPERATOR) {
+    if (route->role == WEB_OPERATOR || route->run == web_jobs_list) {
         add_error(responses, 403);
     }
     if (route->run == web_login) {

@@ -55,10 +55,15 @@ static const struct web_field jobs_fields[] = {
     {"batch", "integer", "id of a batch"},
     {"owner", "string", "role that owns the job"},
     {"map", "string", "name of a map"},
+    {"q", "string",
+     "a text within the args, as PostgreSQL writes them; reads the newest 10,000 jobs that the "
+     "other parameters choose"},
     {"limit", "integer", "1 to 500; default 50"},
     {"after", "integer", "goes on below this id"},
     {"columns", "string", "of the answer, separated by commas"}};
-static const struct table_column page_columns[] = {{"next_after", CELL_NUMBER}};
+/* searched: how many jobs were read for q; is_cut: the search ended before all of them were. */
+static const struct table_column page_columns[] = {
+    {"next_after", CELL_NUMBER}, {"searched", CELL_NUMBER}, {"is_cut", CELL_BOOL}};
 static const struct table_column job_columns[] = {
     {"id", CELL_NUMBER},         {"kind", CELL_TEXT},       {"queue", CELL_TEXT},
     {"state", CELL_TEXT},        {"priority", CELL_NUMBER}, {"attempt", CELL_NUMBER},

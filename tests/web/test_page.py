@@ -96,6 +96,17 @@ class Finding(PageTest):
         self.page.press(str(job), Keys.ENTER)  # the box keeps the focus
         self.page.until("the job", lambda: self.page.hash() == f"#/jobs/{job}")
 
+    def test_a_search_in_args_says_what_it_has_read(self):
+        jobs = [self.enqueue(delay="1h", args={"to": name}) for name in ("Ada", "Grace")]
+        self.page.go(f"#/jobs?tag={self.tag}")
+        self.page.press("/")
+        self.page.press("q:ada", Keys.ENTER)
+        self.shows(jobs[0])
+        self.assertIn("2 jobs were searched", self.page.text())
+        self.page.log_in(READER)
+        self.page.go(f"#/jobs?tag={self.tag}&q=ada")
+        self.page.until("the refusal", lambda: "only operators may search in args" in self.page.text())
+
     def test_a_refused_filter_is_told_and_can_be_taken_away(self):
         self.page.go("#/jobs?since=soon")
         self.page.until("the refusal", lambda: self.page.find("main [role=alert]"))

@@ -109,12 +109,37 @@ class Reading(unittest.TestCase):
             self.assertEqual("invalid", call("GET", "/jobs", query="?" + bad, status=400).code, bad)
         call("GET", "/jobs", query="?batch=424242", status=404)
 
+    def test_a_search_in_args_says_how_many_jobs_it_has_read(self):
+        ids = [add(kind="sleep", tags=["look"], args={"to": f"Ada-{n}", "ms": 1}) for n in range(3)]
+        found = call("GET", "/jobs", query="?tag=look&q=ada-1&columns=id,state").json
+        self.assertEqual(([{"id": ids[1], "state": "scheduled"}], {"next_after": None, "searched": 3, "is_cut": False}),
+                         (found["jobs"], found["page"]))
+        self.assertEqual([], call("GET", "/jobs", query="?tag=look&q=grace").json["jobs"])
+        self.assertIsNone(call("GET", "/jobs", query="?tag=look").json["page"]["searched"])
+        pages = call("GET", "/jobs", query="?tag=look&q=ada&limit=2&columns=id").json
+        rest = call("GET", "/jobs", query=f"?tag=look&q=ada&limit=2&columns=id&after={pages['page']['next_after']}").json
+        self.assertEqual(ids[::-1], [row["id"] for row in pages["jobs"] + rest["jobs"]])
+        for bad in ("q=", "q=" + "x" * 201):
+            call("GET", "/jobs", query="?" + bad, status=400)
+        self.assertEqual("forbidden", call("GET", "/jobs", query="?q=ada", token=READER, status=403).code)
+
+    def test_a_search_in_args_reads_the_newest_10000_jobs_of_the_filter(self):
+        world.sql("""INSERT INTO claimd.job (kind, queue, args, scheduled_at)
+                     SELECT 'noop', 'deep', jsonb_build_object('n', 'deep-' || n), now() + interval '1 day' FROM generate_series(1, 10001) n""")
+        world.sql("INSERT INTO claimd.job (kind, queue, scheduled_at) SELECT 'noop', 'other', now() + interval '1 day' FROM generate_series(1, 50)")
+        first = call("GET", "/jobs", query="?queue=deep&q=%22deep-1%22&columns=id").json
+        self.assertEqual(([], 10000, True), (first["jobs"], first["page"]["searched"], first["page"]["is_cut"]))
+        more = call("GET", "/jobs", query=f"?queue=deep&q=%22deep-1%22&columns=id&after={first['page']['next_after']}").json
+        self.assertEqual((1, 1, False), (len(more["jobs"]), more["page"]["searched"], more["page"]["is_cut"]))
+        world.sql("DELETE FROM claimd.job WHERE queue IN ('deep', 'other')")
+
     def test_injection_in_filters_finds_nothing_and_breaks_nothing(self):
         before = world.sql("SELECT count(*) FROM claimd.jobs")
         for text in ("' OR '1'='1", "'; DROP TABLE claimd.job; --", '"},{"', "\\", "{", "%27", "$1", "x'::text"):
             for name in ("worker", "error", "owner", "map", "tag"):
                 query = "?" + name + "=" + "".join(f"%{octet:02x}" for octet in text.encode())
                 self.assertEqual([], call("GET", "/jobs", query=query).json["jobs"], query)
+            call("GET", "/jobs", query="?q=" + urllib.parse.quote(text))
             for path in ("/queues/{name}", "/kinds/{name}", "/schedules/{name}", "/maps/{name}"):
                 reply = web.get("/api/v1" + path.format(name="".join(f"%{octet:02x}" for octet in text.encode())))
                 self.assertIn(reply.status, (400, 404))
