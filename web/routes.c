@@ -202,7 +202,7 @@ const struct web_route web_routes[] = {
     {ACT, .path = "/api/v1/jobs/{id}/cancel", .what = "Cancels a job.", .run = web_job_act,
      SHAPES(acted_shapes)},
 
-    {READ, .path = "/api/v1/kinds", .what = "All kinds.", .verb = &VERB_KINDS},
+    {READ, .path = "/api/v1/kinds", .what = "All kinds.", .verb = &VERB_KINDS, .is_shared = true},
     {READ, .path = "/api/v1/kinds/{name}", .what = "One kind.", .verb = &VERB_KIND_SHOW},
     {ACT, .path = "/api/v1/kinds/{name}/pause", .what = "Pauses a kind.", .verb = &VERB_KIND_PAUSE,
      .fixed = {"paused", "t"}},

@@ -75,6 +75,20 @@ class Reading(unittest.TestCase):
         self.assertIsNotNone(last["wait_p95_s"])
         own.stop()
 
+    def test_kinds_and_queues_say_how_many_runs_fail_and_how_long_jobs_wait(self):
+        world.sql("INSERT INTO claimd.kind (name) VALUES ('measured')")
+        world.sql("""INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, finalized_at, worker_id, attempt,
+                         crashes, generation, priority, share, state, queue, kind, args)
+                     SELECT 900000000 + g, 900000000 + g, n, n, n - interval '30 s', n - interval '30 s' + g * interval '1 s', n,
+                            '11111111-1111-1111-1111-111111111111', CASE WHEN g > 8 THEN 2 ELSE 1 END, 0, 0, 4, 0,
+                            CASE WHEN g > 8 THEN 'discarded' ELSE 'completed' END, 'measured', 'measured', '{}'
+                       FROM generate_series(1, 10) g, (SELECT clock_timestamp() AS n) AS now""")
+        kind = until("the shared answer", lambda: [row for row in call("GET", "/kinds").json["kinds"] if row["kind"] == "measured"])[0]
+        self.assertEqual(33.33, kind["failed_percent"])  # 4 of 12 runs
+        row = until("the queue", lambda: [row for row in call("GET", "/queues").json["queues"] if row["queue"] == "measured"])[0]
+        self.assertEqual(10, row["wait_p95_s"])
+        world.sql("DELETE FROM claimd.job_history WHERE kind = 'measured'; DELETE FROM claimd.kind WHERE name = 'measured'")
+
     def test_a_job_names_its_batch_and_what_waits_for_it(self):
         batch = world.sql("SELECT claimd.batch_open('of one')")
         job = add(batch=int(batch))

@@ -39,6 +39,7 @@ function columns({ session, live, reload }) {
     hasWaiting && { name: "Waiting", class: "number", cell: (q) => link(q, "waiting") },
     { name: "Oldest due", class: "number", cell: (q) => ((q.oldest_due_s ?? 0) > LATE_S && !q.paused
       ? mark("warn", { text: duration(q.oldest_due_s) }) : duration(q.oldest_due_s)) },
+    { name: "Wait p95", class: "number", cell: (q) => duration(q.wait_p95_s) },
     { name: "Ended", class: "number", cell: (q) => `${decimal(q.per_s)} /s` },
     { name: "Rate", class: "rate", cell: (q) => spark(rates(q.queue), { label: "jobs ended per second" }) },
     { name: "Workers", class: "number", cell: (q) => count(q.workers) },
@@ -72,7 +73,8 @@ function keysPanel({ keys }, { session, reload }) {
 function draw(data, context) {
   const queues = [...context.live.counters.queues].sort((a, b) => (a.queue < b.queue ? -1 : 1));
   return [h("div.page-head", null, h("h1", null, "Queues")),
-    panel(null, { isFlush: true, footer: "~ marks an estimate. Ended: in the last minute." },
+    panel(null, { isFlush: true, footer: "~ marks an estimate. Ended: in the last minute. Wait p95: " +
+      "95 % of the jobs that ended in the last 15 minutes waited less." },
       table("queues", columns(context), queues, { rowKey: (q) => q.queue,
         empty: empty("No queues yet.", "A queue appears with its first job.") })),
     keysPanel(data, context)];
