@@ -38,6 +38,9 @@ static const struct web_field series_fields[] = {{"period", "string", "15m (defa
 static const struct web_shape doctor_shapes[] = {
     {"checks", .columns = report_columns, .column_count = REPORT_COLUMNS}};
 
+static const struct web_shape nodes_shapes[] = {
+    {"lock_nodes", .columns = lock_node_columns, .column_count = LOCK_NODE_COLUMNS}};
+
 /* ---- jobs ---- */
 
 static const struct web_field jobs_fields[] = {
@@ -159,6 +162,10 @@ const struct web_route web_routes[] = {
      .verb = &VERB_STATS, .is_shared = true},
     {READ, .path = "/api/v1/doctor", .what = "Checks of servers, versions, policies and clocks.",
      SHAPES(doctor_shapes), .is_shared = true},
+    {READ, .path = "/api/v1/lock-nodes",
+     .what =
+         "Whether each lock node votes, how fast it answers, and its clock against this host's.",
+     SHAPES(nodes_shapes), .is_shared = true},
     {READ, .path = "/api/v1/cluster", .what = "Schema, sizes, schedulers and workers.",
      .verb = &VERB_CLUSTER, .is_shared = true},
     {READ, .path = "/api/v1/queues", .what = "All queues.", .verb = &VERB_QUEUES,

@@ -48,7 +48,7 @@ class Reading(unittest.TestCase):
         world.sql("SELECT claimd.schedule_set('nightly', 'noop', '0 3 * * *')")
         world.sql("SELECT claimd.limit_key('k', 2)")
         world.sql("SELECT claimd.map_begin('m', 'SELECT 1 AS id', 'id', 'noop', NULL, 'default', 1, NULL, NULL)")
-        for path in ("/session", "/overview", "/stats", "/doctor", "/cluster", "/queues", "/jobs", "/kinds", "/workers",
+        for path in ("/session", "/overview", "/stats", "/doctor", "/cluster", "/lock-nodes", "/queues", "/jobs", "/kinds", "/workers",
                      "/schedules", "/batches", "/maps", "/keys"):
             call("GET", path, token=READER if path != "/session" else None)
         call("GET", "/openapi.json", token=READER)
@@ -65,6 +65,22 @@ class Reading(unittest.TestCase):
         call("GET", "/series", query="?period=2h", status=400)
         for period, rows in (("15m", 15), ("1h", 60), ("24h", 90)):
             self.assertEqual(rows, len(call("GET", "/series", query=f"?period={period}", token=READER).json["series"]))
+
+    def test_each_lock_node_says_how_fast_it_answers_and_what_time_it_has(self):
+        nodes = call("GET", "/lock-nodes").json["lock_nodes"]
+        self.assertEqual(3, len(nodes))
+        for node in nodes:
+            self.assertIn(node["state"], ("voting", "quarantined"))
+            self.assertGreater(node["latency_s"], 0)
+            self.assertLess(abs(node["clock_s"]), 1)  # the clock is that of this host
+        self.assertGreaterEqual(sum(node["has_leader"] for node in nodes), 2)
+        with open(world.config) as file:
+            lock = json.load(file)["lock"]
+        own = Web(world, CLAIMD_LOCK_NODES=",".join(lock["nodes"][:1] + ["127.0.0.1:1"]))
+        gone = [node for node in own.get("/api/v1/lock-nodes").json["lock_nodes"] if node["node"] == "127.0.0.1:1"][0]
+        self.assertEqual(("unreachable", None), (gone["state"], gone["latency_s"]))
+        self.assertIn("refused", gone["why"].lower())
+        own.stop()
 
     def test_the_series_counts_what_has_ended(self):
         job = call("POST", "/jobs", {"kind": "noop"}).json["job"]["id"]
