@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- claimd-web: requests with an Idempotency-Key. The functions that it may call are in sql/functions/web.sql. And the median of runs.
+-- claimd-web: requests with an Idempotency-Key. The functions that it may call are in sql/functions/web.sql. And the median of runs, and the end of
+-- the log of a running job.
 
 -- One row per key of a caller, written in the transaction that does what the request asks for. `request`: SHA-256 of its method, path
 -- and body; `answer`: what a repetition is answered.
@@ -40,7 +41,11 @@ SELECT t.queue, t.kind, t.runs, round(t.mean_us / 1000000, 6) AS mean_s,
          ORDER BY r.n LIMIT 1) AS p50_s
   FROM total t;
 
+-- Of the run with this fence, as far as its worker has saved it.
+ALTER TABLE job_live ADD COLUMN log text, ADD CONSTRAINT job_live_log_size CHECK (octet_length(log) <= 4096);
+
 -- ---- down ----
+ALTER TABLE job_live DROP COLUMN log;
 DROP VIEW run_lengths;
 CREATE VIEW run_lengths AS
 WITH recent AS (

@@ -275,6 +275,20 @@ class Watching(PageTest):
         self.page.until("the counter to move", lambda: self.scheduled() != before)
         self.assertTrue(self.page.js("return window.isTheSame"))
 
+    def test_the_log_of_a_running_job_grows_without_a_reload(self):
+        if CLUSTER is None:
+            self.skipTest("the log is written by SQL")
+        job = self.enqueue(kind="sleep", args={"ms": 60000})
+        self.addCleanup(self.api.ask, "POST", f"jobs/{job}/cancel")
+        self.page.go(f"#/jobs/{job}")
+        self.page.until("its start", lambda: self.api.job(job)["state"] == "running")
+        log = lambda: self.page.js("return document.querySelector('[aria-label=\"log of the running attempt\"]')?.innerText")
+        for text in ("one line", "one line\n" + EVIL):
+            CLUSTER.sql(f"""INSERT INTO claimd.job_live (id, fence, log) SELECT id, fence, $${text}$$ FROM claimd.job WHERE id = {job}
+                            ON CONFLICT (id) DO UPDATE SET log = excluded.log""")
+            self.page.until("the log", lambda: log() == text)
+        self.assertIsNone(self.page.js("return window.hurt ?? null"))
+
     def test_a_lost_stream_is_replaced_by_polls_and_comes_back(self):
         # Without SharedWorker the stream is the page's own, so that its requests can be refused here.
         self.page.cdp("Network.enable")
