@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers that are the same for all: of verbs without parameters, and of doctor. */
+ * Answers that are the same for all: of verbs without parameters, of doctor, and of
+ * the lock nodes. */
 #include "ctl/commands/doctor/doctor.h"
+#include "sql/queries.h"
 #include "web/api.h"
 
 static enum status make_doctor(const struct web *w, struct text *out, struct err *err)
@@ -14,6 +16,39 @@ static enum status make_doctor(const struct web *w, struct text *out, struct err
     table_release(&report.table);
     return report.is_full ? err_fail(err, STATUS_NOMEM, "out of memory: lines are missing")
                           : STATUS_OK;
+}
+
+static enum status read_t_max(struct web *w, int64_t *ret_us, struct err *err)
+{
+    struct admin *a = NULL;
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = backends_take(w->backends, &a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    st = admin_query(a, &SQL_ADMIN_LOCK_NODES, NULL, &rows, err);
+    backends_give(w->backends, a, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    *ret_us = doctor_number(rows, 0, 2);
+    return STATUS_OK;
+}
+
+/* Without PostgreSQL, the nodes are judged by the lease of the configuration. */
+static enum status make_nodes(struct web *w, struct text *out, struct err *err)
+{
+    int64_t t_max_us = 0;
+    struct err why = {0};
+    auto_table struct table t = TABLE("lock_nodes", lock_node_columns);
+    const struct table *const tables[] = {&t};
+    (void)!read_t_max(w, &t_max_us, &why);
+    enum status st = doctor_lock_nodes(&t, w->config, t_max_us, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    tables_put_json(tables, 1, out);
+    return text_end(out, err);
 }
 
 static enum status make_verb(struct web *w, const struct verb *verb, struct text *out,
@@ -44,7 +79,8 @@ enum status web_make_shared(void *ctx, const void *key, struct text *out, struct
     struct web *w = ctx;
     const struct web_route *route = key;
     if (route->verb == NULL) {
-        return make_doctor(w, out, err);
+        bool is_of_nodes = route->shapes[0].columns == lock_node_columns;
+        return is_of_nodes ? make_nodes(w, out, err) : make_doctor(w, out, err);
     }
     enum status st = make_verb(w, route->verb, out, err);
     if (st == STATUS_UNAVAILABLE) { /* the session may have ended while nobody used it */

@@ -264,6 +264,11 @@ static void answer_api(struct web *w, struct web_request *q, struct web_reply *r
                     WEB_QUERY_MAX);
         return;
     }
+    if (q->heads.idempotency_key != NULL && !is_reading(q->method) && !route->takes_key) {
+        reply_error(r, WEB_INVALID, "leave it out",
+                    "Idempotency-Key: only POST of /api/v1/jobs and /api/v1/jobs/many takes one");
+        return;
+    }
     if (!is_reading(q->method) && !read_body(q, r)) {
         return;
     }
@@ -285,7 +290,12 @@ static void answer_page(struct web *w, struct web_request *q, struct web_reply *
         return;
     }
     bool is_asset = strncmp(path, ASSETS, strlen(ASSETS)) == 0;
-    const char *name = is_asset ? path + strlen(ASSETS) : path[1] == '\0' ? "index.html" : "";
+    if (!is_asset && path[1] != '\0') {
+        reply_error(r, WEB_NOT_FOUND, "the page is at /, the API below /api/v1/",
+                    "there is no %.120s", path);
+        return;
+    }
+    const char *name = is_asset ? path + strlen(ASSETS) : "index.html";
     assets_reply(w->config->web.assets_dir, name, q, r);
 }
 

@@ -63,7 +63,8 @@ struct web_route {
     size_t field_count;
     const struct web_shape *shapes;
     size_t shape_count;
-    bool is_shared;   /* one answer for all: of the verb, or of doctor if there is none */
+    bool is_shared; /* one answer for all: of the verb; without one, of doctor or the lock nodes */
+    bool takes_key; /* an Idempotency-Key */
     bool is_unlisted; /* not JSON in and out: described by hand in openapi.json */
 };
 

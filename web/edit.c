@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Routes that write jobs: edit and enqueue. */
+ * The route that edits a job. */
 #include "base/parse.h"
-#include "sql/queries.h"
 #include "web/jobs.h"
 
 #include <stdio.h>
-
-#define MANY_MAX 1000
-
-/* ---- edit ---- */
 
 /* Reads the version from If-Match: "7". */
 static bool read_version(const char *header, char ret[16])
@@ -113,110 +108,4 @@ void web_job_edit(struct web *w, const struct web_route *route, struct web_reque
     verb_put(&call, "expect", version);
     verb_put(&call, "all", "f");
     edit(w, q, &call, version, r);
-}
-
-/* ---- enqueue ---- */
-
-static bool is_unique(const struct web_request *q)
-{
-    return json_object_get(q->json, "unique") != NULL ||
-           json_object_get(q->json, "unique_by") != NULL;
-}
-
-static enum status add_job(struct web *w, const struct verb_call *call, char ret_id[24],
-                           char ret_inserted[4], struct err *err)
-{
-    struct admin *a = NULL;
-    auto_answer struct answer answer = {.count = 0};
-    enum status st = backends_take(w->backends, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = verb_run(call, a, &answer, err);
-    backends_give(w->backends, a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const struct table *t = &answer.tables[0];
-    (void)snprintf(ret_id, 24, "%s", table_value(t, 0, "id"));
-    (void)snprintf(ret_inserted, 4, "%s",
-                   call->verb == &VERB_ENQUEUE ? "t" : table_value(t, 0, "inserted"));
-    return STATUS_OK;
-}
-
-void web_enqueue(struct web *w, const struct web_route *route, struct web_request *q,
-                 struct web_reply *r)
-{
-    char id[24];
-    char inserted[4];
-    struct verb_call call;
-    struct err err = {0};
-    auto_web_texts struct web_texts texts = {.count = 0};
-    if (!json_is_string(json_object_get(q->json, "kind"))) {
-        reply_error(r, WEB_INVALID, NULL, "kind: is needed");
-        return;
-    }
-    const struct verb *verb = is_unique(q) ? &VERB_ENQUEUE_UNIQUE : &VERB_ENQUEUE;
-    enum status st = web_call(route, verb, q, &call, &texts, &err);
-    if (st == STATUS_OK) {
-        st = add_job(w, &call, id, inserted, &err);
-    }
-    const char *const values[] = {id, inserted};
-    auto_table struct table t = {.name = "job", .is_record = true};
-    autotext struct text text = TEXT_INIT(WEB_ANSWER_MAX);
-    const struct table *const tables[] = {&t};
-    t.columns = route->shapes[0].columns;
-    t.column_count = route->shapes[0].column_count;
-    if (st == STATUS_OK) {
-        st = table_add(&t, values, &err);
-    }
-    if (st != STATUS_OK) {
-        reply_failure(r, st, &err);
-        return;
-    }
-    tables_put_json(tables, 1, &text);
-    reply_json(r, &text);
-}
-
-static enum status enqueue_many(struct web *w, const json_t *jobs, struct text *out,
-                                struct err *err)
-{
-    struct admin *a = NULL;
-    auto_admin_rows struct admin_rows *rows = NULL;
-    autofree char *array = json_dumps(jobs, JSON_COMPACT);
-    const char *const params[] = {array, NULL};
-    if (array == NULL) {
-        return err_fail(err, STATUS_NOMEM, "out of memory");
-    }
-    enum status st = backends_take(w->backends, &a, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = verb_written(admin_query(a, &SQL_ADMIN_ENQUEUE_MANY, params, &rows, err), err);
-    backends_give(w->backends, a, err);
-    if (st == STATUS_OK) {
-        text_put(out, "{\"enqueued\": {\"jobs\": %s}}\n", admin_value(rows, 0, 0));
-    }
-    return st;
-}
-
-void web_enqueue_many(struct web *w, const struct web_route *route, struct web_request *q,
-                      struct web_reply *r)
-{
-    struct err err = {0};
-    autotext struct text text = TEXT_INIT(WEB_ANSWER_MAX);
-    const json_t *jobs = json_object_get(q->json, "jobs");
-    size_t count = json_array_size(jobs);
-    (void)route;
-    if (json_object_size(q->json) != 1 || count == 0 || count > MANY_MAX) {
-        reply_error(r, WEB_INVALID, NULL, "body: must be {\"jobs\": […]} with 1 to %d jobs",
-                    MANY_MAX);
-        return;
-    }
-    enum status st = enqueue_many(w, jobs, &text, &err);
-    if (st == STATUS_OK) {
-        reply_json(r, &text);
-    } else {
-        reply_failure(r, st, &err);
-    }
 }

@@ -12,6 +12,7 @@
 #define LIMIT_MAX 500
 #define LIMIT_STANDARD 50
 #define SEARCH_US US_PER_S
+#define SEARCH_TEXT_MAX 200
 
 /* ---- filters ---- */
 
@@ -32,7 +33,7 @@ enum status jobs_option(struct ctl_args *args, const char *name, const char *val
     return err_fail(
         err, STATUS_INVALID,
         "%.40s: there is no such parameter; allowed: state, kind, queue, tag, worker, "
-        "since, until, older-than, error, metadata, batch, owner, map, limit, after, columns",
+        "since, until, older-than, error, metadata, batch, owner, map, q, limit, after, columns",
         name);
 }
 
@@ -61,7 +62,16 @@ struct page {
     int64_t limit;
     int64_t after;
     const char *columns;
+    const char *search; /* a text within the args; NULL = any */
 };
+
+static enum status check_search(const char *text, struct err *err)
+{
+    size_t len = strlen(text);
+    return len > 0 && len <= SEARCH_TEXT_MAX
+               ? STATUS_OK
+               : err_fail(err, STATUS_INVALID, "must have 1 to %d bytes", SEARCH_TEXT_MAX);
+}
 
 static enum status read_page(const struct web_request *q, struct page *ret, struct err *err)
 {
@@ -76,6 +86,9 @@ static enum status read_page(const struct web_request *q, struct page *ret, stru
             st = parse_i64(value, strlen(value), 1, INT64_MAX, &ret->after, err);
         } else if (strcmp(name, "columns") == 0) {
             ret->columns = value;
+        } else if (strcmp(name, "q") == 0) {
+            ret->search = value;
+            st = check_search(value, err);
         } else {
             st = jobs_option(&ret->args, name, value, err);
         }
@@ -90,13 +103,18 @@ static enum status read_page(const struct web_request *q, struct page *ret, stru
 static enum status put_page(const struct web *w, const struct web_request *q, struct walk *walk,
                             struct text *out, struct err *err)
 {
-    static const struct table_column columns[] = {{"next_after", CELL_NUMBER}};
+    static const struct table_column columns[] = {
+        {"next_after", CELL_NUMBER}, {"searched", CELL_NUMBER}, {"is_cut", CELL_BOOL}};
     char next[24];
-    const char *const values[] = {walk->next > 0 ? next : NULL};
+    char searched[24];
+    const char *const values[] = {walk->next > 0 ? next : NULL,
+                                  walk->search != NULL ? searched : NULL,
+                                  walk->is_cut && walk->next > 0 ? "t" : "f"};
     auto_table struct table page = TABLE("page", columns);
     const struct table *const tables[] = {&walk->table, &page};
     page.is_record = true;
     (void)snprintf(next, sizeof next, "%lld", (long long)walk->next + 1);
+    (void)snprintf(searched, sizeof searched, "%lld", (long long)walk->searched);
     enum status st = table_add(&page, values, err);
     if (st != STATUS_OK) {
         return st;
@@ -137,6 +155,7 @@ static enum status list_once(struct web *w, const struct web_request *q, const s
         return st;
     }
     struct walk walk = WALK(a, page->limit);
+    walk.search = page->search;
     st = list(w, q, &walk, page, out, err);
     walk_release(&walk);
     backends_give(w->backends, a, err);
@@ -151,6 +170,11 @@ void web_jobs_list(struct web *w, const struct web_route *route, struct web_requ
     autotext struct text text = TEXT_INIT(WEB_ANSWER_MAX);
     (void)route;
     enum status st = read_page(q, &page, &err);
+    if (st == STATUS_OK && page.search != NULL && !web_shows_private(w, q)) {
+        reply_error(r, WEB_FORBIDDEN, NULL,
+                    "q: only operators may search in args, unless web.show_args");
+        return;
+    }
     if (st == STATUS_OK) {
         st = jobs_check_private(w, q, &page.args, &err);
     }

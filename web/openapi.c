@@ -114,10 +114,13 @@ static json_t *responses_of(const struct web_route *route)
     for (size_t i = 0; route->run == web_job_edit && i < ARRAY_COUNT(of_edits); i++) {
         add_error(responses, of_edits[i]);
     }
+    if (route->takes_key) {
+        add_error(responses, 422);
+    }
     if (route->role != WEB_NOBODY || route->run == web_login) {
         add_error(responses, 401);
     }
-    if (route->role == WEB_OPERATOR) {
+    if (route->role == WEB_OPERATOR || route->run == web_jobs_list) {
         add_error(responses, 403);
     }
     if (route->run == web_login) {
@@ -243,6 +246,16 @@ static void put_id(const struct web_route *route, char ret[NAME_MAX_LEN])
     ret[n] = '\0';
 }
 
+static void add_key_param(json_t *list)
+{
+    (void)json_array_append_new(
+        list, json_pack("{s:s, s:s, s:s, s:{s:s, s:s}}", "name", "Idempotency-Key", "in", "header",
+                        "description",
+                        "makes a repetition harmless: for a day, the same request of the same "
+                        "caller gets the answer of the first one, with Idempotency-Replayed: true",
+                        "schema", "type", "string", "pattern", "^[!-~]{1,200}$"));
+}
+
 static json_t *operation_of(const struct web_route *route)
 {
     static const char *const roles[] = {"none", "reader", "operator"}; /* enum web_role */
@@ -258,6 +271,9 @@ static json_t *operation_of(const struct web_route *route)
         (void)json_array_append_new(params,
                                     json_pack("{s:s, s:s, s:b, s:o}", "name", "If-Match", "in",
                                               "header", "required", 1, "schema", typed("string")));
+    }
+    if (route->takes_key) {
+        add_key_param(params);
     }
     json_t *operation =
         json_pack("{s:s, s:s, s:s, s:o, s:o}", "operationId", id, "summary", route->what, "x-role",

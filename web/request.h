@@ -45,6 +45,7 @@ struct web_heads {
     const char *cookie;
     const char *if_match;
     const char *if_none_match;
+    const char *idempotency_key;
     const char *forwarded_for;
     const char *user; /* web.proxy_user_header */
     bool takes_gzip;
@@ -84,6 +85,7 @@ struct web_reply {
     char allow[64];
     char location[192];
     int retry_after_s; /* 0 = none */
+    bool is_replayed;  /* the answer to an earlier request with this Idempotency-Key */
     bool is_last;      /* what follows on this connection may be no request */
 };
 
@@ -100,6 +102,7 @@ struct web_reply {
     X(TOO_LARGE, "too_large", 413, 2)         \
     X(TYPE, "unsupported_type", 415, 2)       \
     X(HOST, "bad_host", 421, 2)               \
+    X(KEY_USED, "key_used", 422, 5)           \
     X(NO_VERSION, "version_required", 428, 2) \
     X(TOO_MANY, "too_many", 429, 1)           \
     X(INTERNAL, "internal", 500, 1)           \

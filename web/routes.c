@@ -38,6 +38,9 @@ static const struct web_field series_fields[] = {{"period", "string", "15m (defa
 static const struct web_shape doctor_shapes[] = {
     {"checks", .columns = report_columns, .column_count = REPORT_COLUMNS}};
 
+static const struct web_shape nodes_shapes[] = {
+    {"lock_nodes", .columns = lock_node_columns, .column_count = LOCK_NODE_COLUMNS}};
+
 /* ---- jobs ---- */
 
 static const struct web_field jobs_fields[] = {
@@ -55,10 +58,15 @@ static const struct web_field jobs_fields[] = {
     {"batch", "integer", "id of a batch"},
     {"owner", "string", "role that owns the job"},
     {"map", "string", "name of a map"},
+    {"q", "string",
+     "a text within the args, as PostgreSQL writes them; reads the newest 10,000 jobs that the "
+     "other parameters choose"},
     {"limit", "integer", "1 to 500; default 50"},
     {"after", "integer", "goes on below this id"},
     {"columns", "string", "of the answer, separated by commas"}};
-static const struct table_column page_columns[] = {{"next_after", CELL_NUMBER}};
+/* searched: how many jobs were read for q; is_cut: the search ended before all of them were. */
+static const struct table_column page_columns[] = {
+    {"next_after", CELL_NUMBER}, {"searched", CELL_NUMBER}, {"is_cut", CELL_BOOL}};
 static const struct table_column job_columns[] = {
     {"id", CELL_NUMBER},         {"kind", CELL_TEXT},       {"queue", CELL_TEXT},
     {"state", CELL_TEXT},        {"priority", CELL_NUMBER}, {"attempt", CELL_NUMBER},
@@ -154,6 +162,10 @@ const struct web_route web_routes[] = {
      .verb = &VERB_STATS, .is_shared = true},
     {READ, .path = "/api/v1/doctor", .what = "Checks of servers, versions, policies and clocks.",
      SHAPES(doctor_shapes), .is_shared = true},
+    {READ, .path = "/api/v1/lock-nodes",
+     .what =
+         "Whether each lock node votes, how fast it answers, and its clock against this host's.",
+     SHAPES(nodes_shapes), .is_shared = true},
     {READ, .path = "/api/v1/cluster", .what = "Schema, sizes, schedulers and workers.",
      .verb = &VERB_CLUSTER, .is_shared = true},
     {READ, .path = "/api/v1/queues", .what = "All queues.", .verb = &VERB_QUEUES,
@@ -172,9 +184,9 @@ const struct web_route web_routes[] = {
     {READ, .path = "/api/v1/jobs", .what = "Jobs that a filter chooses, the newest first.",
      .run = web_jobs_list, FIELDS(jobs_fields), SHAPES(jobs_shapes)},
     {ACT, .path = "/api/v1/jobs", .what = "Adds a job.", .verb = &VERB_ENQUEUE_UNIQUE,
-     .run = web_enqueue, SHAPES(enqueued_shapes)},
+     .run = web_enqueue, .takes_key = true, SHAPES(enqueued_shapes)},
     {ACT, .path = "/api/v1/jobs/many", .what = "Adds jobs, all or none.", .run = web_enqueue_many,
-     FIELDS(many_fields), SHAPES(many_shapes)},
+     .takes_key = true, FIELDS(many_fields), SHAPES(many_shapes)},
     {ACT, .path = "/api/v1/jobs/bulk", .what = "Acts on many jobs, each for itself.",
      .run = web_bulk, FIELDS(bulk_fields), SHAPES(bulk_shapes)},
     {READ, .path = "/api/v1/jobs/{id}", .what = "All that is known about a job.",
@@ -197,7 +209,7 @@ const struct web_route web_routes[] = {
     {ACT, .path = "/api/v1/jobs/{id}/cancel", .what = "Cancels a job.", .run = web_job_act,
      SHAPES(acted_shapes)},
 
-    {READ, .path = "/api/v1/kinds", .what = "All kinds.", .verb = &VERB_KINDS},
+    {READ, .path = "/api/v1/kinds", .what = "All kinds.", .verb = &VERB_KINDS, .is_shared = true},
     {READ, .path = "/api/v1/kinds/{name}", .what = "One kind.", .verb = &VERB_KIND_SHOW},
     {ACT, .path = "/api/v1/kinds/{name}/pause", .what = "Pauses a kind.", .verb = &VERB_KIND_PAUSE,
      .fixed = {"paused", "t"}},
@@ -232,6 +244,9 @@ const struct web_route web_routes[] = {
     {READ, .path = "/api/v1/keys", .what = "Keys that have a limit or are held.",
      .verb = &VERB_KEYS, .not_asked = "key"},
     {READ, .path = "/api/v1/keys/{key}", .what = "One key.", .verb = &VERB_KEY_JOBS},
+    {ACT, .path = "/api/v1/keys/{key}/limit",
+     .what = "Sets limits of a key, or of all keys of a pattern; none removes one.",
+     .verb = &VERB_KEY_LIMIT},
 
     {.method = "GET",
      .role = WEB_OPERATOR,

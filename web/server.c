@@ -158,6 +158,7 @@ static const struct header headers[] = {HEADER("Host", host, true),
                                         HEADER("Cookie", cookie, false),
                                         HEADER("If-Match", if_match, true),
                                         HEADER("If-None-Match", if_none_match, false),
+                                        HEADER("Idempotency-Key", idempotency_key, true),
                                         HEADER("X-Forwarded-For", forwarded_for, true)};
 
 struct reading {
@@ -294,6 +295,7 @@ static void add_headers(const struct server *s, const struct web_reply *r,
     add(response, "Allow", r->allow);
     add(response, "Location", r->location);
     add(response, "Retry-After", seconds);
+    add(response, "Idempotency-Replayed", r->is_replayed ? "true" : "");
     add(response, "WWW-Authenticate", r->status == 401 ? "Bearer" : "");
     /* So that a request smuggled past a proxy does not reach us as the next one. */
     add(response, "Connection", r->is_last || s->w->config->web.proxy_count > 0 ? "close" : "");

@@ -7,7 +7,7 @@
 -- shows: attempted_at text, finalized_at text, attempt number, max_attempts number, crashes number, max_crashes number,
 -- shows: timeout_s seconds, grace_s seconds, owner text, at_most_once bool, fence number, generation number, version number,
 -- shows: worker_id text, host text, pid number, result json, error text, progress number, doing text, checkpoint json,
--- shows: batch number hidden
+-- shows: batch number hidden, log text hidden
 -- tables: record job, after = job_before, timeline = job_timeline, attempts = job_attempts, edits = job_edits,
 -- tables: awaited_by = job_awaited_by
 WITH j AS (
@@ -152,7 +152,8 @@ SELECT j.id, j.state,
        COALESCE(k.at_most_once, false) AS at_most_once,
        j.fence, j.generation, j.version, j.worker_id, w.host, w.pid, j.result, j.error,
        o.percent AS progress, o.progress AS doing, o.checkpoint,
-       (SELECT m.batch_id FROM claimd.batch_job m WHERE m.job_id = j.id) AS batch
+       (SELECT m.batch_id FROM claimd.batch_job m WHERE m.job_id = j.id) AS batch,
+       CASE WHEN j.state = 'running' THEN NULLIF(o.log, '') END AS log
   FROM live, feed, before, ahead, j
   LEFT JOIN claimd.job_wait t ON t.job_id = j.id
   LEFT JOIN claimd.job_live o ON o.id = j.id AND j.finalized_at IS NULL AND (o.fence = j.fence OR j.state <> 'running')

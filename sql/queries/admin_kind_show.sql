@@ -4,7 +4,7 @@
 -- shows: kind text, plugin text, version text, announced bool, workers number, max_attempts number, max_crashes number,
 -- shows: timeout_s seconds, grace_s seconds, backoff text, keep_log text, at_most_once bool, set_by_hand text, of_plugin json,
 -- shows: max_running number, starts_per_s number, paused bool, paused_at time, paused_by text, runs number, mean_s seconds,
--- shows: p95_s seconds, since_at time, updated_at time
+-- shows: p50_s seconds, p95_s seconds, since_at time, updated_at time
 -- tables: record kind, retention = kind_rules
 -- none: kind {name} not found: no worker has announced it, and nothing is set for it
 SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS version, k.is_announced AS announced,
@@ -17,7 +17,7 @@ SELECT k.name AS kind, NULLIF(k.plugin, '') AS plugin, NULLIF(k.version, '') AS 
        CASE WHEN k.is_announced THEN NULLIF(k.of_plugin, '{}') END AS of_plugin,
        NULLIF(l.max_running, 1000) AS max_running, trim_scale(round(l.rate::numeric, 6)) AS starts_per_s, k.paused,
        {utc k.paused_at} AS paused_at, k.paused_by,
-       r.runs, r.mean_s, r.p95_s, {utc r.since} AS since_at,
+       r.runs, r.mean_s, r.p50_s, r.p95_s, {utc r.since} AS since_at,
        {utc k.updated_at} AS updated_at
   FROM claimd.kind k
   LEFT JOIN claimd.key_limit l ON k.limited AND l.key = 'kind:' || k.name

@@ -126,6 +126,45 @@ START_TEST(feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it)
 }
 END_TEST
 
+START_TEST(feat_B17_the_end_of_the_log_is_seen_while_the_job_runs_and_gone_with_it)
+{
+    long long id = fleet_enqueue(&fleet, "talk_on", "{}", 1);
+    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
+                                 "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
+                                 " octet_length(log) BETWEEN 4000 AND 4096 AND"
+                                 " log LIKE '%%line 299 € \xef\xbf\xbd <script>%%'",
+                                 id) == 1,
+                         SOON_US));
+    ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
+    fleet_wait_state(&fleet, id, "cancelled");
+    ASSERT_SQL("0", "SELECT count(*) FROM claimd.job_live WHERE id = %lld", id);
+    ASSERT_SQL("t",
+               "SELECT octet_length(log_tail) > 4096 FROM claimd.job_attempt WHERE job_id = %lld",
+               id);
+}
+END_TEST
+
+/* Else each job would cost a row more. */
+START_TEST(the_log_of_a_job_of_less_than_a_second_is_not_written_while_it_runs)
+{
+    sql_run(fleet.sql,
+            "CREATE TABLE public.logged (n int);"
+            " CREATE FUNCTION public.note_log() RETURNS trigger LANGUAGE plpgsql SECURITY"
+            " DEFINER AS 'BEGIN INSERT INTO public.logged VALUES (1); RETURN NULL; END';"
+            " CREATE TRIGGER note_log AFTER INSERT OR UPDATE ON claimd.job_live FOR EACH ROW"
+            " EXECUTE FUNCTION public.note_log()");
+    long long last = fleet_enqueue(&fleet, "tell", "{}", 50);
+    for (long long id = last - 49; id <= last; id++) {
+        fleet_wait_state(&fleet, id, "completed");
+    }
+    sql_run(fleet.sql, "DROP TRIGGER note_log ON claimd.job_live");
+    ASSERT_SQL("t",
+               "SELECT (SELECT count(*) FROM public.logged) <= count(*) FROM claimd.jobs WHERE id >"
+               " %lld AND finalized_at > attempted_at + '1 s'",
+               last - 50);
+}
+END_TEST
+
 #define SCRIBBLERS 3
 
 /* In one batch with them, if the worker has all of them when it looks. */
@@ -433,6 +472,8 @@ static Suite *suite(void)
     tcase_add_loop_test(c, feat_B16_a_checkpoint_survives_the_end_of_its_attempt, 0,
                         (int)ARRAY_COUNT(step_ends));
     tcase_add_test(c, feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it);
+    tcase_add_test(c, feat_B17_the_end_of_the_log_is_seen_while_the_job_runs_and_gone_with_it);
+    tcase_add_test(c, the_log_of_a_job_of_less_than_a_second_is_not_written_while_it_runs);
     tcase_add_test(c, G5_a_checkpoint_that_is_none_costs_the_others_nothing);
     tcase_add_test(c, progress_that_changes_all_the_time_is_written_once_a_second);
     tcase_add_test(c, a_handler_that_is_done_after_its_timeout_is_told_so_in_the_history);

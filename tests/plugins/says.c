@@ -187,6 +187,16 @@ static enum claimd_outcome tell(const struct claimd_context *job)
     return claimd_done(job, NULL);
 }
 
+/* Logs more than is shown while it runs, and waits for its cancel. */
+static enum claimd_outcome talk_on(const struct claimd_context *job)
+{
+    for (int i = 0; i < 300; i++) {
+        claimd_log(job, "line %d \xe2\x82\xac \xff <script>", i);
+    }
+    until_cancelled(job);
+    return claimd_cancel(job, "as you like");
+}
+
 /* Returns the predecessors and the metadata that it was given. */
 static enum claimd_outcome pass(const struct claimd_context *job)
 {
@@ -219,6 +229,7 @@ CLAIMD_PLUGIN(.name = "says", .version = "1.0",
                   {.name = "refusals", .handle = refusals},
                   {.name = "busy", .handle = busy},
                   {.name = "tell", .handle = tell},
+                  {.name = "talk_on", .handle = talk_on},
                   {.name = "pass", .handle = pass},
                   {.name = "tell_all", .handle = tell, .keep_log = 1},
                   {.name = "late", .handle = late, .timeout_ms = 500},

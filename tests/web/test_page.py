@@ -25,7 +25,7 @@ except ImportError as missing:
 PLACES = ("#/", "#/jobs", "#/queues", "#/schedules", "#/kinds", "#/cluster")
 WIDTHS = (360, 768, 1280, 1920)
 ACTS = {"Retry", "Cancel", "Delete", "Edit", "Enqueue a copy", "Pause", "Resume", "Drain", "Quiet", "Change",
-        "Run now"}
+        "Limit a key", "Remove", "Run now"}
 EVIL = "<script>window.hurt = 1</script><img src=x onerror='window.hurt = 1'>"
 
 BUTTONS = "return [...document.querySelectorAll('main button')].map((button) => button.innerText.trim())"
@@ -95,6 +95,17 @@ class Finding(PageTest):
         self.shows(job)
         self.page.press(str(job), Keys.ENTER)  # the box keeps the focus
         self.page.until("the job", lambda: self.page.hash() == f"#/jobs/{job}")
+
+    def test_a_search_in_args_says_what_it_has_read(self):
+        jobs = [self.enqueue(delay="1h", args={"to": name}) for name in ("Ada", "Grace")]
+        self.page.go(f"#/jobs?tag={self.tag}")
+        self.page.press("/")
+        self.page.press("q:ada", Keys.ENTER)
+        self.shows(jobs[0])
+        self.assertIn("2 jobs were searched", self.page.text())
+        self.page.log_in(READER)
+        self.page.go(f"#/jobs?tag={self.tag}&q=ada")
+        self.page.until("the refusal", lambda: "only operators may search in args" in self.page.text())
 
     def test_a_refused_filter_is_told_and_can_be_taken_away(self):
         self.page.go("#/jobs?since=soon")
@@ -219,6 +230,32 @@ class Acting(PageTest):
         self.page.click("Resume", "main")
         self.page.until("the resume", lambda: not self.api.ask("GET", "queues/default")[1]["queue"]["paused"])
 
+    def test_a_limit_of_a_key_is_set_changed_and_removed(self):
+        key = f"tenant:{self.tag}"
+        limit = lambda: next((k for k in self.api.ask("GET", "keys")[1]["keys"] if k["key"] == key), {}).get("max_running")
+        row = f"main tr[data-row='{key}']"
+        self.page.go("#/queues")
+        self.page.click("Limit a key", "main")
+        self.fill("dialog input", 0, key)
+        self.page.click("Save", "dialog")
+        self.page.until("the refusal", lambda: "Give a key and a limit" in self.page.text())
+        self.fill("dialog input", 1, "3")
+        self.page.click("Save", "dialog")
+        self.page.until("the limit", lambda: limit() == 3)
+        self.page.click("Change", row)
+        self.fill("dialog input", 0, "5")
+        self.page.click("Save", "dialog")
+        self.page.until("the change", lambda: limit() == 5)
+        self.page.click("Remove", row)
+        self.page.click("Remove", "dialog")
+        self.page.until("its end", lambda: limit() is None)
+        self.page.until("the row's end", lambda: not self.page.find(row))
+
+    def fill(self, css, i, text):
+        self.page.until("the field", lambda: len(self.page.all(css)) > i)
+        self.page.js("""const f = document.querySelectorAll(arguments[0])[arguments[1]]; f.value = arguments[2];
+                     f.dispatchEvent(new Event('input'))""", css, i, text)
+
     def fill_args(self, text):
         self.page.until("the field", lambda: self.page.find("dialog textarea"))
         self.page.js("""const t = document.querySelector('dialog textarea'); t.value = arguments[0];
@@ -237,6 +274,20 @@ class Watching(PageTest):
         self.shows(job)
         self.page.until("the counter to move", lambda: self.scheduled() != before)
         self.assertTrue(self.page.js("return window.isTheSame"))
+
+    def test_the_log_of_a_running_job_grows_without_a_reload(self):
+        if CLUSTER is None:
+            self.skipTest("the log is written by SQL")
+        job = self.enqueue(kind="sleep", args={"ms": 60000})
+        self.addCleanup(self.api.ask, "POST", f"jobs/{job}/cancel")
+        self.page.go(f"#/jobs/{job}")
+        self.page.until("its start", lambda: self.api.job(job)["state"] == "running")
+        log = lambda: self.page.js("return document.querySelector('[aria-label=\"log of the running attempt\"]')?.innerText")
+        for text in ("one line", "one line\n" + EVIL):
+            CLUSTER.sql(f"""INSERT INTO claimd.job_live (id, fence, log) SELECT id, fence, $${text}$$ FROM claimd.job WHERE id = {job}
+                            ON CONFLICT (id) DO UPDATE SET log = excluded.log""")
+            self.page.until("the log", lambda: log() == text)
+        self.assertIsNone(self.page.js("return window.hurt ?? null"))
 
     def test_a_lost_stream_is_replaced_by_polls_and_comes_back(self):
         # Without SharedWorker the stream is the page's own, so that its requests can be refused here.

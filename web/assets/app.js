@@ -14,6 +14,7 @@ import { failure, skeleton } from "./ui/waiting.js";
 const LISTS = ["overview", "jobs", "queues", "schedules", "kinds", "cluster"];
 const DETAILS = { jobs: "job", queues: "queue", schedules: "schedule", kinds: "kind" };
 const RELOAD_MIN_MS = 1000;
+const MOVES_MS = 2000;
 const AGES_MS = 5000; /* how often ages such as "5 s ago" are redrawn */
 
 // view.state: what a page remembers until the user leaves it; shown: the hash whose data is shown.
@@ -21,6 +22,7 @@ const view = { session: null, at: null, page: null, data: null, error: null, sta
   needsLogin: false };
 let loading = null;
 let reloadTimer = null;
+let moveTimer = null;
 let isDrawAsked = false;
 
 const context = {
@@ -68,6 +70,7 @@ function contents() {
 // Loads the data of the page. A newer call replaces an older one.
 async function load() {
   clearTimeout(reloadTimer);
+  clearTimeout(moveTimer);
   reloadTimer = null;
   loading?.abort();
   const mine = new AbortController();
@@ -90,6 +93,9 @@ async function load() {
     view.shown = hash;
     view.readAt = performance.now();
     view.took = view.readAt - began;
+    if (view.data && live.mode !== "off" && view.page.moves?.(view.data)) { // no hint tells of it
+      moveTimer = setTimeout(() => live.mode !== "off" && reloadSoon(), MOVES_MS);
+    }
     redraw();
   }
 }

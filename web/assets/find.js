@@ -6,7 +6,7 @@ import { JOB_STATES } from "./state.js";
 export const FILTERS = {
   state: "State", kind: "Kind", queue: "Queue", tag: "Tag", worker: "Worker", error: "Error has",
   batch: "Batch", map: "Map", since: "Since", until: "Until", owner: "Owner",
-  "older-than": "Older than", metadata: "Metadata",
+  "older-than": "Older than", metadata: "Metadata", q: "Args have",
 };
 export const MANY = ["state", "kind", "queue", "tag"];
 
@@ -45,7 +45,7 @@ function fresh(params) {
 }
 
 // Interpretations of the text, the likeliest first: [{text, hint, job} or {text, hint, name, value}].
-export function meanings(text, { kinds, queues }) {
+export function meanings(text, { kinds, queues, hasArgs }) {
   const word = text.trim();
   if (word === "") {
     return [];
@@ -62,7 +62,8 @@ export function meanings(text, { kinds, queues }) {
   found.push(...like(Object.keys(JOB_STATES)).map((n) => filter("state", n)));
   found.push(...like(kinds).map((n) => filter("kind", n)));
   found.push(...like(queues).map((n) => filter("queue", n)));
-  found.push(filter("error", word), filter("tag", word), filter("worker", word));
+  found.push(filter("error", word), ...(hasArgs ? [filter("q", word)] : []), filter("tag", word),
+    filter("worker", word));
   return found;
 }
 

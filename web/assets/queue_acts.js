@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Actions on queues and kinds: pause, resume, limits, weight.
+// Actions on queues, kinds and keys: pause, resume, limits, weight.
 import { h } from "./dom.js";
 import { act } from "./api.js";
 import { actNow } from "./acts.js";
@@ -40,35 +40,30 @@ const rateText = (perSecond) => {
   return `${Math.round(perSecond * n)}/${unit}`;
 };
 
-const FIELDS = [
+const QUEUE_FIELDS = [
   ["running", "Running at most", "no limit", (l) => l.max_running],
   ["rate", "Starts, such as 50/s or 600/m", "no limit", (l) => rateText(l.starts_per_s)],
   ["max_open", "Open jobs at most", "no limit", (l) => l.max_open],
   ["weight", "Weight, 1 to 100", "1", (l) => l.weight],
 ];
+const KEY_FIELDS = [
+  ["running", "Running at most", "1, or as a pattern says", (l) => l.max_running],
+  ["rate", "Starts, such as 50/s or 600/m", "no limit", (l) => rateText(l.starts_per_s)],
+];
 
-// Edits the limits and the weight of a queue; an empty field means none. Resolves with true if
-// something was done.
-export function editLimits(limits) {
-  const before = Object.fromEntries(FIELDS.map(([name, , , of]) => [name, String(of(limits) ?? "")]));
-  const now = { ...before };
+const textsOf = (fields, limits) =>
+  Object.fromEntries(fields.map(([name, , , of]) => [name, String(of(limits) ?? "")]));
+
+// The fields that were changed, as the body of a request; an empty field means none.
+function changes(before, now) {
+  const value = (name) => (now[name] === "" ? "none" : name === "rate" ? now[name] : Number(now[name]));
+  return Object.fromEntries(Object.keys(before).filter((name) => now[name] !== before[name])
+    .map((name) => [name, value(name)]));
+}
+
+// A form of texts in `now`. Resolves with true if save() was called and did not fail.
+function editForm(title, fields, now, save) {
   let wrong = null;
-  const save = async () => {
-    const changed = FIELDS.map(([name]) => name).filter((name) => now[name] !== before[name]);
-    const value = (name) => (now[name] === "" ? "none"
-      : name === "rate" ? now[name] : Number(now[name]));
-    const limitsChanged = changed.filter((name) => name !== "weight");
-    if (limitsChanged.length > 0) {
-      await act("POST", path("queues", limits.name, "limit"),
-        Object.fromEntries(limitsChanged.map((name) => [name, value(name)])));
-    }
-    if (changed.includes("weight")) {
-      await act("POST", path("queues", limits.name, "weight"), { weight: value("weight") });
-    }
-    if (changed.length > 0) {
-      toast("ok", `Limits of queue ${limits.name} saved.`);
-    }
-  };
   return openDialog((close, redraw) => {
     const submit = async (e) => {
       e.preventDefault();
@@ -80,11 +75,58 @@ export function editLimits(limits) {
         redraw();
       }
     };
-    return h("form.dialog", { onsubmit: submit }, h("h2", null, `Limits of queue ${limits.name}`),
-      FIELDS.map(([name, label, placeholder]) => textField(label, now[name],
+    return h("form.dialog", { onsubmit: submit }, h("h2", null, title),
+      fields.map(([name, label, placeholder]) => textField(label, now[name],
         { placeholder, oninput: (e) => { now[name] = e.target.value.trim(); } })),
       wrong && h("p.wrong", { role: "alert" }, wrong),
       h("footer", null, button("Back", () => close(), { class: "plain" }),
         h("button.button.primary", { type: "submit" }, "Save")));
-  }, { label: `limits of queue ${limits.name}` });
+  }, { label: title });
+}
+
+// Edits the limits and the weight of a queue. Resolves with true if something was done.
+export function editLimits(limits) {
+  const before = textsOf(QUEUE_FIELDS, limits);
+  const now = { ...before };
+  return editForm(`Limits of queue ${limits.name}`, QUEUE_FIELDS, now, async () => {
+    const { weight, ...others } = changes(before, now);
+    if (Object.keys(others).length > 0) {
+      await act("POST", path("queues", limits.name, "limit"), others);
+    }
+    if (weight !== undefined) {
+      await act("POST", path("queues", limits.name, "weight"), { weight });
+    }
+    toast("ok", `Limits of queue ${limits.name} saved.`);
+  });
+}
+
+// Edits the limits of a key or pattern; without one, asks for it, too. What a pattern or the default
+// says is not shown as if it were set for the key. Resolves with true if something was done.
+export function editKey(k) {
+  const isOwn = k && !k.pattern;
+  const before = textsOf(KEY_FIELDS, isOwn ? { ...k, max_running: k.max_running === 1 ? null
+    : k.max_running } : {});
+  const now = { key: "", ...before };
+  const ask = ["key", "Key, or a pattern such as customer:*", "customer:7"];
+  const title = k ? `Limits of key ${k.key}` : "Limit a key";
+  return editForm(title, k ? KEY_FIELDS : [ask, ...KEY_FIELDS], now, async () => {
+    const changed = changes(before, now);
+    if (!k && (now.key === "" || Object.keys(changed).length === 0)) {
+      throw new Error("Give a key and a limit.");
+    }
+    if (Object.keys(changed).length > 0) {
+      await act("POST", path("keys", k?.key ?? now.key, "limit"), changed);
+      toast("ok", `Limits of key ${k?.key ?? now.key} saved.`);
+    }
+  });
+}
+
+export async function removeKeyLimits(k) {
+  const isPattern = k.key.endsWith("*");
+  const isWanted = await confirmAct({ title: `Remove the limits of ${k.key}`, verb: "Remove",
+    preview: async () => ({ text: isPattern ? "Its keys will have no limits but their own."
+      : "One job with this key will run at a time, unless a pattern says otherwise.",
+    detail: "Running jobs will finish as usual." }) });
+  return isWanted && actNow("POST", path("keys", k.key, "limit"), { running: "none", rate: "none" },
+    `Limits of key ${k.key} removed.`);
 }

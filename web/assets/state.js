@@ -59,6 +59,7 @@ const STATES = {
   stopped: state("stopped", "waiting", "slash"),
   voting: state("voting", "good", "check"),
   quarantined: state("quarantined", "warn", "clock"),
+  unfit: state("unfit", "bad", "cross", "it cannot be a lock node"),
   unreachable: state("unreachable", "bad", "cross"),
   warn: state("warn", "warn", "alert"),
   fail: state("fail", "bad", "cross"),

@@ -114,9 +114,10 @@ struct active_job {
     char *checkpoint;   /* from an earlier attempt */
     char *predecessors; /* the jobs that it has waited for */
 
-    /* Progress and checkpoints that the run has reported (worker/jobs/live.h). */
+    /* Progress, checkpoints and the log that the run has reported (worker/jobs/live.h). */
     uint32_t progress_count;
     uint32_t checkpoint_count;
+    int64_t log_total;      /* how much of its log was there when its end was last taken */
     int64_t said_us;        /* when they were last sent to PostgreSQL; 0 = never */
     bool is_checkpoint_bad; /* PostgreSQL rejects its checkpoint */
 

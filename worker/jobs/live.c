@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "protocol/run_log.h"
 #include "protocol/run_said.h"
 #include "sql/queries.h"
 #include "store/pg/params.h"
@@ -11,6 +12,8 @@
 #define PERIOD_US (1 * US_PER_S)
 #define ALONE_US (10 * US_PER_S)
 #define GROUP_MAX 64
+#define LOG_BYTES ((size_t)4 << 10)
+#define CLEAN_FACTOR 3 /* a bad byte becomes U+FFFD */
 
 /* The rows of one statement; the texts are copies. */
 struct sent {
@@ -23,6 +26,8 @@ struct sent {
     char texts[GROUP_MAX][RUNNER_PROGRESS_BYTES + 1];
     char *checkpoints[GROUP_MAX];
     size_t lens[GROUP_MAX];
+    char *logs[GROUP_MAX]; /* NULL = unchanged */
+    size_t log_lens[GROUP_MAX];
     char worker_id[JOB_WORKER_ID_SIZE];
 };
 
@@ -30,6 +35,7 @@ static void sent_free(struct sent *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         free(s->checkpoints[i]);
+        free(s->logs[i]);
     }
     free(s);
 }
@@ -40,6 +46,48 @@ static bool has_news(const struct active_job *job)
     return atomic_load(&page->started_nonce) == job->nonce &&
            (atomic_load(&page->progress_count) != job->progress_count ||
             atomic_load(&page->checkpoint_count) != job->checkpoint_count);
+}
+
+/* A run that takes less than a second leaves its log to its finish: it costs no row of its own. */
+static bool has_logged(const struct active_job *job, int64_t now_us)
+{
+    const struct runner_page *page = slot_page(job->slot);
+    return atomic_load(&page->started_nonce) == job->nonce &&
+           atomic_load(&page->log_total) != job->log_total && now_us - job->started_us >= PERIOD_US;
+}
+
+static bool is_inside(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Returns the end of the log, at most LOG_BYTES and valid UTF-8; NULL if it is not new. While a
+ * line is being appended, a part of it may be missing until the next one. */
+static char *take_log(struct active_job *job, size_t *ret_len)
+{
+    char tail[JOB_LOG_TAIL_MAX];
+    const struct runner_page *page = slot_page(job->slot);
+    int64_t total = atomic_load(&page->log_total);
+    size_t len = run_log_tail(page, tail);
+    char *log = malloc(LOG_BYTES * CLEAN_FACTOR + 1);
+    *ret_len = 0;
+    if (log == NULL || total == job->log_total || atomic_load(&page->started_nonce) != job->nonce) {
+        free(log);
+        return NULL;
+    }
+    job->log_total = total;
+    size_t skip = len > LOG_BYTES ? len - LOG_BYTES : 0;
+    while (skip > 0 && skip < len && is_inside(tail[skip])) {
+        skip++;
+    }
+    size_t n = utf8_clean(tail + skip, len - skip, log, LOG_BYTES * CLEAN_FACTOR + 1);
+    size_t cut = n > LOG_BYTES ? n - LOG_BYTES : 0;
+    while (cut > 0 && is_inside(log[cut])) {
+        cut++;
+    }
+    memmove(log, log + cut, n - cut);
+    *ret_len = n - cut;
+    return log;
 }
 
 /* Returns NULL if there is no new checkpoint that can be stored. */
@@ -75,6 +123,7 @@ static void take(struct sent *s, struct active_job *job, int64_t now_us)
     s->fences[n] = job->fence;
     s->percents[n] = percent;
     s->checkpoints[n] = take_checkpoint(job, &s->lens[n]);
+    s->logs[n] = s->is_last ? NULL : take_log(job, &s->log_lens[n]); /* the finish has it */
     s->count++;
     job->said_us = now_us;
 }
@@ -94,6 +143,7 @@ static void on_failed(struct jobs *j, const struct sent *s, enum status st)
             job->is_checkpoint_bad = job->is_checkpoint_bad || is_bad;
             job->checkpoint_count = 0;
             job->progress_count = 0;
+            job->log_total = -1;
         }
     }
 }
@@ -111,7 +161,7 @@ static void on_saved(void *ctx, enum status st, const struct pg_result *const *r
         log_recovered("live_recovered", &j->live.complaint);
     } else if (complaint_due(&j->live.complaint, clock_boot_us())) {
         log_warn("live_failed", LOG_I64("jobs", s->count), LOG_TEXT("err", err->msg),
-                 LOG_TEXT("action", "progress and checkpoints are saved later"));
+                 LOG_TEXT("action", "progress, checkpoints and logs are saved later"));
     }
     if (st != STATUS_OK) {
         on_failed(j, s, st);
@@ -123,9 +173,11 @@ static bool send_sent(struct jobs *j, struct sent *s)
 {
     const char *texts[GROUP_MAX];
     const char *checkpoints[GROUP_MAX];
+    const char *logs[GROUP_MAX];
     for (size_t i = 0; i < s->count; i++) {
         texts[i] = s->texts[i];
         checkpoints[i] = s->checkpoints[i];
+        logs[i] = s->logs[i];
     }
     struct params p = {.count = 0};
     struct pg_request request = {.step_count = 1, .done = on_saved, .ctx = s};
@@ -135,6 +187,7 @@ static bool send_sent(struct jobs *j, struct sent *s)
     params_text_array(&p, texts, NULL, s->count);
     params_text_array(&p, checkpoints, s->lens, s->count);
     params_uuid(&p, s->worker_id);
+    params_text_array(&p, logs, s->log_lens, s->count);
     enum status st = params_step(&p, &SQL_JOB_LIVE_SAVE, &request.steps[0], NULL);
     if (st == STATUS_OK) {
         st = pg_send(j->env.servers->pg, &request, NULL);
@@ -173,7 +226,7 @@ void live_tick(struct jobs *j, int64_t now_us)
     for (struct active_job *job = j->env.active->by_id;
          job != NULL && (s == NULL || s->count < max); job = job->hh.next) {
         if (active_phase(job) != ACTIVE_RUNNING || now_us - job->said_us < PERIOD_US ||
-            !has_news(job)) {
+            (!has_news(job) && !has_logged(job, now_us))) {
             continue;
         }
         s = s != NULL ? s : sent_new(j, job);

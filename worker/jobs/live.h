@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes progress and checkpoints from the shared pages to job_live, in groups, each job at most
- * once a second, and once more when its attempt ends. Finishes never wait for it. */
+ * Writes progress, checkpoints and the last 4 KiB of logs from the shared pages to job_live, in
+ * groups, each job at most once a second; when its attempt ends, once more without the log.
+ * Finishes never wait for it. */
 #ifndef CLAIMD_WORKER_JOBS_LIVE_H
 #define CLAIMD_WORKER_JOBS_LIVE_H
 

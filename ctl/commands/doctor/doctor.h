@@ -49,6 +49,15 @@ enum status doctor_functions(struct report *r, struct admin *a, struct err *err)
 /* All checks that don't concern this host: of PostgreSQL, what is in it, and Redis. */
 void doctor_servers(struct report *r, const struct config *config);
 void doctor_redis(struct report *r, const struct config *config);
+
+/* Asks each lock node of the configuration and adds a row for it: whether it votes, how fast it
+ * answers, and its clock against this host's. `t_max_us`: as in struct report. No rows if none is
+ * configured. Blocks for 0.3 s, and at most 4 s. NOMEM. */
+#define LOCK_NODE_COLUMNS 8
+extern const struct table_column lock_node_columns[LOCK_NODE_COLUMNS];
+enum status doctor_lock_nodes(struct table *ret, const struct config *config, int64_t t_max_us,
+                              struct err *err) MUST_USE;
+
 void doctor_plugins(struct report *r, const struct config *config);
 void doctor_worker(struct report *r, const struct config *config, const char *who);
 

@@ -34,7 +34,8 @@ struct node_check {
     struct redis_server_info info;
     int64_t sent_us;
     struct offset offsets[SAMPLES];
-    int64_t wall_us; /* offset relative to our wall clock, from the last sample */
+    int64_t wall_us;    /* offset relative to our wall clock, from the last sample */
+    int64_t latency_us; /* the shortest time until an answer */
     size_t samples;
     bool has_leader; /* it holds the lock of the leader */
     char persistence[64];
@@ -76,6 +77,9 @@ static void take_time(struct node_check *n, const struct redis_value *v)
         n->offsets[n->samples++] =
             (struct offset){.low_us = server_us - now_us, .high_us = server_us - n->sent_us};
         n->wall_us = server_us + (now_us - n->sent_us) / 2 - clock_wall_us();
+        bool is_first = n->samples == 1;
+        n->latency_us =
+            is_first || now_us - n->sent_us < n->latency_us ? now_us - n->sent_us : n->latency_us;
     }
 }
 
@@ -246,6 +250,24 @@ static const char *unfit(const struct redis_server_info *info)
                                      : NULL;
 }
 
+/* How far a clock may drift while a lease of `ttl_us` lasts. */
+static int64_t drift_of(const struct config *config, int64_t ttl_us)
+{
+    return ttl_us / 1000000 * config->lock.drift_ppm + 2 * US_PER_MS;
+}
+
+static int64_t longest_lease(const struct config *config, int64_t t_max_us)
+{
+    return config->lock.ttl_us > t_max_us ? config->lock.ttl_us : t_max_us;
+}
+
+/* How long a server that has just started will not vote; 0 = it votes. */
+static int64_t young_for(const struct config *config, int64_t ttl_us, const struct node_check *n)
+{
+    int64_t left_us = ttl_us + drift_of(config, ttl_us) - n->info.uptime_us;
+    return config->lock.trust_fresh || left_us <= 0 ? 0 : left_us;
+}
+
 static void check_node(struct report *r, const struct config *config, const struct node_check *n)
 {
     if (!n->is_up || n->samples == 0) {
@@ -265,10 +287,9 @@ static void check_node(struct report *r, const struct config *config, const stru
                    "%s: version %s, %s", n->address, n->info.version, reason);
         return;
     }
-    int64_t ttl_us = config->lock.ttl_us > r->t_max_us ? config->lock.ttl_us : r->t_max_us;
-    int64_t drift_us = ttl_us / 1000000 * config->lock.drift_ppm + 2 * US_PER_MS;
-    int64_t left_us = ttl_us + drift_us - n->info.uptime_us;
-    bool is_young = !config->lock.trust_fresh && left_us > 0;
+    int64_t ttl_us = longest_lease(config, r->t_max_us);
+    int64_t left_us = young_for(config, ttl_us, n);
+    bool is_young = left_us > 0;
     char note[128] = "";
     if (is_young) {
         (void)snprintf(note, sizeof note, ": just started, no vote for %lld s",
@@ -277,7 +298,7 @@ static void check_node(struct report *r, const struct config *config, const stru
     report_say(r, is_young ? HEALTH_WARN : HEALTH_OK, "redis", "wait: it will vote by itself",
                "%s: version %s, master, %s, clock %+.1f ms%s", n->address, n->info.version,
                n->persistence, (double)n->wall_us / US_PER_MS, note);
-    check_clock(r, n, drift_us);
+    check_clock(r, n, drift_of(config, ttl_us));
 }
 
 static void check_duplicates(struct report *r, const struct doctor_nodes *all)
@@ -359,6 +380,20 @@ static void ask_all(struct doctor_nodes *all)
     }
 }
 
+/* NULL: no memory. Asks all nodes of the configuration, of which there is at least one. */
+static struct doctor_nodes *nodes_asked(const struct config *config)
+{
+    struct doctor_nodes *all = calloc(1, sizeof *all);
+    if (all == NULL || uv_loop_init(&all->loop) != 0) {
+        free(all);
+        return NULL;
+    }
+    all->config = config;
+    all->count = config->lock.node_count;
+    ask_all(all);
+    return all;
+}
+
 void doctor_redis(struct report *r, const struct config *config)
 {
     if (config->lock.node_count == 0) {
@@ -366,18 +401,66 @@ void doctor_redis(struct report *r, const struct config *config)
                    "lock.nodes is empty: 1 to 9 are needed");
         return;
     }
-    autofree struct doctor_nodes *all = calloc(1, sizeof *all);
-    if (all == NULL || uv_loop_init(&all->loop) != 0) {
+    autofree struct doctor_nodes *all = nodes_asked(config);
+    if (all == NULL) {
         report_say(r, HEALTH_FAIL, "redis", "free memory on this host", "out of memory");
         return;
     }
-    all->config = config;
-    all->count = config->lock.node_count;
-    ask_all(all);
     for (size_t i = 0; i < all->count; i++) {
         check_node(r, config, &all->nodes[i]);
     }
     check_duplicates(r, all);
     check_quorum(r, all);
     check_list(r, all);
+}
+
+/* ---- the nodes as a table ---- */
+
+const struct table_column lock_node_columns[LOCK_NODE_COLUMNS] = {
+    {"node", CELL_TEXT},       {"state", CELL_TEXT},           {"latency_s", CELL_NUMBER},
+    {"clock_s", CELL_NUMBER},  {"version", CELL_TEXT},         {"uptime_s", CELL_NUMBER},
+    {"has_leader", CELL_BOOL}, {"why", CELL_TEXT | CELL_PROSE}};
+
+static enum status add_node(struct table *t, const struct config *config, int64_t ttl_us,
+                            const struct node_check *n, struct err *err)
+{
+    char numbers[3][32];
+    bool is_there = n->is_up && n->samples > 0;
+    const char *reason = is_there ? unfit(&n->info) : NULL;
+    bool is_young = is_there && young_for(config, ttl_us, n) > 0;
+    const char *said = n->why.msg[0] != '\0' ? n->why.msg : "no answer within 2 s";
+    const char *const values[] = {n->address,
+                                  !is_there        ? "unreachable"
+                                  : reason != NULL ? "unfit"
+                                  : is_young       ? "quarantined"
+                                                   : "voting",
+                                  is_there ? numbers[0] : NULL,
+                                  is_there ? numbers[1] : NULL,
+                                  is_there ? n->info.version : NULL,
+                                  is_there ? numbers[2] : NULL,
+                                  n->has_leader ? "t" : "f",
+                                  is_there ? reason : said};
+    (void)snprintf(numbers[0], sizeof numbers[0], "%.6f", (double)n->latency_us / US_PER_S);
+    (void)snprintf(numbers[1], sizeof numbers[1], "%.6f", (double)n->wall_us / US_PER_S);
+    (void)snprintf(numbers[2], sizeof numbers[2], "%lld",
+                   (long long)(n->info.uptime_us / US_PER_S));
+    return table_add(t, values, err);
+}
+
+enum status doctor_lock_nodes(struct table *ret, const struct config *config, int64_t t_max_us,
+                              struct err *err)
+{
+    if (config->lock.node_count == 0) {
+        return STATUS_OK;
+    }
+    int64_t ttl_us = longest_lease(config, t_max_us);
+    autofree struct doctor_nodes *all = nodes_asked(config);
+    enum status st = STATUS_OK;
+    if (all == NULL) {
+        return err_fail(err, STATUS_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < all->count && st == STATUS_OK; i++) {
+        st = add_node(ret, config, ttl_us, &all->nodes[i], err);
+    }
+    return st;
 }

@@ -46,16 +46,16 @@ static bool is_wanted(const struct job_log *wanted, const struct table *attempts
             strcmp(table_value(attempts, row, "attempt"), wanted->attempt) == 0);
 }
 
-static enum status print_one(const struct table *attempts, size_t row, FILE *out, struct err *err)
+static enum status print_one(const struct table *t, size_t row, const char *column, FILE *out,
+                             struct err *err)
 {
     char name[64];
-    const char *generation = table_value(attempts, row, "generation");
+    const char *generation = table_value(t, row, "generation");
     bool is_first = strcmp(generation, "0") == 0;
     const struct table_column columns[] = {{name, CELL_TEXT | CELL_PROSE}};
-    const char *const values[] = {table_value(attempts, row, "log_tail")};
-    (void)snprintf(name, sizeof name, "log_of_attempt_%s%s%s",
-                   table_value(attempts, row, "attempt"), is_first ? "" : "_of_generation_",
-                   is_first ? "" : generation);
+    const char *const values[] = {table_value(t, row, column)};
+    (void)snprintf(name, sizeof name, "log_of_attempt_%s%s%s", table_value(t, row, "attempt"),
+                   is_first ? "" : "_of_generation_", is_first ? "" : generation);
     auto_table struct table log = TABLE("log", columns);
     (void)fputc('\n', out);
     enum status st = table_add(&log, values, err);
@@ -107,19 +107,32 @@ static enum status fail_absent(const struct job_log *wanted, const struct table 
         there.len > 1 ? "there are those of attempts " : "no log was kept", buf_at(&there));
 }
 
-enum status job_log_print(const struct job_log *wanted, const struct table *attempts, FILE *out,
-                          struct err *err)
+static bool is_running_wanted(const struct job_log *wanted, const struct table *job)
+{
+    return table_value(job, 0, "log") != NULL && is_of_generation(wanted, job, 0) &&
+           (wanted->attempt == NULL || is_all(wanted) ||
+            strcmp(table_value(job, 0, "attempt"), wanted->attempt) == 0);
+}
+
+enum status job_log_print(const struct job_log *wanted, const struct table *job,
+                          const struct table *attempts, FILE *out, struct err *err)
 {
     enum status st = STATUS_OK;
     size_t last = attempts->row_count;
     for (size_t row = 0; st == STATUS_OK && row < attempts->row_count; row++) {
         if (is_wanted(wanted, attempts, row)) {
             last = row;
-            st = is_all(wanted) ? print_one(attempts, row, out, err) : STATUS_OK;
+            st = is_all(wanted) ? print_one(attempts, row, "log_tail", out, err) : STATUS_OK;
         }
     }
-    if (st != STATUS_OK || last < attempts->row_count) {
-        return st != STATUS_OK || is_all(wanted) ? st : print_one(attempts, last, out, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    if (is_running_wanted(wanted, job)) {
+        return print_one(job, 0, "log", out, err);
+    }
+    if (last < attempts->row_count) {
+        return is_all(wanted) ? STATUS_OK : print_one(attempts, last, "log_tail", out, err);
     }
     bool is_asked = wanted->attempt != NULL || wanted->generation != NULL;
     return is_asked ? fail_absent(wanted, attempts, err) : STATUS_OK;

@@ -84,7 +84,7 @@ static enum status print_job(struct ctl *ctl, struct answer *answer, bool is_ful
     if (st != STATUS_OK) {
         return st;
     }
-    return job_log_print(log, &answer->tables[ATTEMPTS], ctl->out, err);
+    return job_log_print(log, &answer->tables[JOB], &answer->tables[ATTEMPTS], ctl->out, err);
 }
 
 enum status jobs_show(struct ctl *ctl, const struct ctl_args *args, struct err *err)

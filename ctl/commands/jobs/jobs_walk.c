@@ -7,6 +7,11 @@
 
 #define RANGE_FIRST 20000
 #define RANGE_MAX (INT64_C(1) << 40)
+/* A step of a search sorts its range with the args, so the range stays small. */
+#define SEARCH_FIRST 500
+#define SEARCH_MOST 32000
+#define SEARCH_STEP 50 /* jobs: each may have 1 MiB of args */
+#define SEARCH_COLUMNS "{args,metadata,result,progress}"
 #define STEP_FAST_US (100 * US_PER_MS)
 #define STEP_SLOW_US (500 * US_PER_MS)
 
@@ -73,24 +78,54 @@ enum status walk_columns(struct walk *w, const char *list, struct err *err)
 
 /* ---- reading ---- */
 
+/* After a search without a hit there is one row, without a job. */
+static bool is_hit(const struct admin_rows *rows)
+{
+    return admin_row_count(rows) > 0 && admin_value(rows, 0, admin_column(rows, "id")) != NULL;
+}
+
 static enum status take_rows(struct walk *w, const struct admin_rows *rows, struct err *err)
 {
-    int count = admin_row_count(rows);
+    int count = is_hit(rows) ? admin_row_count(rows) : 0;
     const char *id = count > 0 ? admin_value(rows, count - 1, admin_column(rows, "id")) : NULL;
+    if (id == NULL) {
+        return STATUS_OK;
+    }
     enum status st = table_add_rows(&w->table, rows, err);
-    if (st != STATUS_OK || id == NULL) {
+    if (st != STATUS_OK) {
         return st;
     }
     return parse_i64(id, strlen(id), 1, INT64_MAX, &w->last_id, err);
 }
 
-static enum status read_range(struct walk *w, int64_t low, struct err *err)
+/* Counts the jobs that were read. If there may be more of them in the range, the next range begins
+ * below the last one: *low is that one. */
+static enum status count_searched(struct walk *w, const struct admin_rows *rows, int64_t most,
+                                  int64_t *low, struct err *err)
+{
+    int64_t count = 0;
+    const char *read = admin_value(rows, 0, admin_column(rows, "read"));
+    const char *lowest = admin_value(rows, 0, admin_column(rows, "lowest"));
+    enum status st = parse_i64(read, strlen(read), 0, most, &count, err);
+    w->searched += count;
+    if (st != STATUS_OK || count < most) {
+        return st;
+    }
+    return parse_i64(lowest, strlen(lowest), 1, INT64_MAX, low, err);
+}
+
+/* Reads the jobs from *low up. *low becomes higher if not all of them were read. */
+static enum status read_range(struct walk *w, int64_t *low, struct err *err)
 {
     const struct filter *f = &w->filter;
     char lowest[24];
     char highest[24];
     char left[24];
-    (void)snprintf(lowest, sizeof lowest, "%lld", (long long)low);
+    char most_text[24];
+    int64_t most = WALK_SEARCH_MAX - w->searched;
+    most = most < w->step ? most : w->step;
+    (void)snprintf(most_text, sizeof most_text, "%lld", (long long)most);
+    (void)snprintf(lowest, sizeof lowest, "%lld", (long long)*low);
     (void)snprintf(highest, sizeof highest, "%lld", (long long)w->next);
     (void)snprintf(left, sizeof left, "%lld", (long long)w->limit - (long long)w->table.row_count);
     const char *const params[] = {f->is_open ? "t" : "f",
@@ -105,39 +140,70 @@ static enum status read_range(struct walk *w, int64_t low, struct err *err)
                                   f->tags,
                                   f->worker,
                                   f->error,
-                                  left,
-                                  text_str(&w->wanted),
+                                  w->search != NULL ? most_text : left,
+                                  w->search != NULL ? SEARCH_COLUMNS : text_str(&w->wanted),
                                   f->metadata,
                                   f->batch,
                                   f->owner,
-                                  f->map};
+                                  f->map,
+                                  w->search, /* from here on: only of a search */
+                                  left};
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(w->admin, VERB_JOBS_LIST.statement, params, &rows, err);
+    const struct pg_statement *statement =
+        w->search != NULL ? &SQL_ADMIN_JOBS_SEARCH : VERB_JOBS_LIST.statement;
+    enum status st = admin_query(w->admin, statement, params, &rows, err);
+    if (st == STATUS_OK && w->search != NULL) {
+        st = count_searched(w, rows, most, low, err);
+    }
     if (st != STATUS_OK) {
         return st;
     }
     return take_rows(w, rows, err);
 }
 
+/* How much the next call is to read. */
+static int64_t next_size(int64_t size, int64_t took_us, int64_t least, int64_t most)
+{
+    return took_us < STEP_FAST_US && size < most    ? 2 * size
+           : took_us > STEP_SLOW_US && size > least ? size / 2
+                                                    : size;
+}
+
+/* True if a search has met statement_timeout, since there are more or longer jobs here than in the
+ * range before. A later search begins with small steps. */
+static bool is_too_much(const struct walk *w, enum status st, const struct err *err)
+{
+    return w->search != NULL && st == STATUS_TIMEOUT && err->code[0] != '\0';
+}
+
 enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
 {
-    int64_t range = RANGE_FIRST;
+    int64_t range = w->search != NULL ? SEARCH_FIRST : RANGE_FIRST;
+    int64_t range_max = w->search != NULL ? SEARCH_MOST : RANGE_MAX;
+    int64_t start = w->next;
+    w->step = SEARCH_STEP;
     int64_t end_us = clock_boot_us() + limit_us;
     while (w->next > 0 && (int64_t)w->table.row_count < w->limit) {
         int64_t start_us = clock_boot_us();
-        if (limit_us > 0 && start_us > end_us) {
+        bool is_over = limit_us > 0 && start_us > end_us;
+        if (is_over || w->searched == WALK_SEARCH_MAX) {
             w->is_cut = true;
             break;
         }
-        int64_t low = w->next > range ? w->next - range + 1 : 1;
-        enum status st = read_range(w, low, err);
+        int64_t lowest = w->next > range ? w->next - range + 1 : 1;
+        int64_t low = lowest;
+        enum status st = read_range(w, &low, err);
+        if (is_too_much(w, st, err) && w->next < start) {
+            *err = (struct err){0};
+            w->is_cut = true;
+            break;
+        }
         if (st != STATUS_OK) {
             return st;
         }
         int64_t took_us = clock_boot_us() - start_us;
-        range = took_us < STEP_FAST_US && range < RANGE_MAX ? 2 * range
-                : took_us > STEP_SLOW_US && range > 1000    ? range / 2
-                                                            : range;
+        range = low == lowest ? next_size(range, took_us, 1000, range_max) : range;
+        w->step = next_size(w->step, took_us, 1, WALK_SEARCH_MAX);
         w->next = low - 1;
     }
     if ((int64_t)w->table.row_count == w->limit) {

@@ -2,13 +2,15 @@
  *
  * Searches for jobs that a filter chooses: walks the ids from the newest down, range by range.
  * Ranges grow while they are read quickly, so that tables of any size are searched in steps of
- * bounded time. */
+ * bounded time. A search in args reads a bounded number of the jobs that the filter chooses. */
 #ifndef CLAIMD_CTL_JOBS_WALK_H
 #define CLAIMD_CTL_JOBS_WALK_H
 
 #include "base/text.h"
 #include "ctl/core/table_text.h"
 #include "ctl/options/filter.h"
+
+#define WALK_SEARCH_MAX 10000
 
 struct walk {
     struct admin *admin; /* owned by the caller */
@@ -17,9 +19,12 @@ struct walk {
     struct text wanted; /* array literal of the columns that are read only on request */
     struct table table; /* the jobs found so far */
     int64_t limit;      /* set by the caller: the most rows in `table` */
+    const char *search; /* set by the caller, who keeps it: a text within the args; NULL = any */
+    int64_t searched;   /* how many jobs were read for it, at most WALK_SEARCH_MAX */
+    int64_t step;       /* how many of them one call reads */
     int64_t next;       /* the highest id not searched yet; 0 = none is left */
     int64_t last_id;    /* of the last job found */
-    bool is_cut;        /* the time ran out */
+    bool is_cut;        /* the time ran out, or WALK_SEARCH_MAX was reached */
 };
 
 #define WALK(an_admin, a_limit)                                                                \

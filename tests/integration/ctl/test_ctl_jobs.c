@@ -83,6 +83,16 @@ START_TEST(what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_sho
                 "0, 2 of generation 0");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "last"), 2);
     assert_says("--log: 'last' is not allowed; allowed: 1 to 2147483647, or all");
+    ctl_sql("UPDATE claimd.job_live SET log = 'said so far'");
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    assert_says("said so far");
+    ck_assert_ptr_null(strstr(ctl_text(), "said in attempt 2"));
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "all"), 0);
+    assert_says("said in attempt 1");
+    assert_says("said so far");
+    ctl_sql("UPDATE claimd.job_live SET fence = fence - 1"); /* it is that of an earlier run */
+    ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
+    ck_assert_ptr_null(strstr(ctl_text(), "said so far"));
 }
 END_TEST
 

@@ -69,10 +69,11 @@ START_TEST(queues_says_how_deep_how_old_how_fast_and_who_serves)
     ck_assert_double_eq(number_of(row, "workers"), 0);
     ck_assert_double_eq(number_of(row_of(root, "queues", "queue", "idle"), "available"), 0);
     ck_assert_double_ge(number_of(row_of(root, "queues", "queue", "gone"), "per_s"), 10);
+    ck_assert_double_eq(number_of(row_of(root, "queues", "queue", "gone"), "wait_p95_s"), 0);
     json_decref(root);
     ck_assert_int_eq(ctl_exit("queues"), 0);
     assert_says("QUEUE   AVAILABLE SCHEDULED RETRYABLE WAITING RUNNING OLDEST DUE S PER S PAUSED "
-                "WORKERS KINDS\n");
+                "WORKERS KINDS WAIT P95 S\n");
 }
 END_TEST
 

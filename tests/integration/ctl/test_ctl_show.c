@@ -75,6 +75,9 @@ START_TEST(feat_B30_kinds_and_queues_show_how_long_runs_take)
     double p95_s = json_number_value(json_object_get(kind, "p95_s"));
     ck_assert_double_gt(p95_s, 0.8);
     ck_assert_double_lt(p95_s, 1.2);
+    double p50_s = json_number_value(json_object_get(kind, "p50_s"));
+    ck_assert_double_gt(p50_s, 0.0008);
+    ck_assert_double_lt(p50_s, 0.0012);
     ck_assert(json_is_string(json_object_get(kind, "since_at")));
     json_decref(root);
     ck_assert_int_eq(ctl_exit("queues", "show", "default", "--json"), 0);

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every operation of the API, against openapi.json in both directions."""
+import concurrent.futures
+import json
 import sys
 import unittest
+import urllib.parse
 
 from world import Described, OPERATOR, READER, Web, World, until
 
@@ -45,7 +48,7 @@ class Reading(unittest.TestCase):
         world.sql("SELECT claimd.schedule_set('nightly', 'noop', '0 3 * * *')")
         world.sql("SELECT claimd.limit_key('k', 2)")
         world.sql("SELECT claimd.map_begin('m', 'SELECT 1 AS id', 'id', 'noop', NULL, 'default', 1, NULL, NULL)")
-        for path in ("/session", "/overview", "/stats", "/doctor", "/cluster", "/queues", "/jobs", "/kinds", "/workers",
+        for path in ("/session", "/overview", "/stats", "/doctor", "/cluster", "/lock-nodes", "/queues", "/jobs", "/kinds", "/workers",
                      "/schedules", "/batches", "/maps", "/keys"):
             call("GET", path, token=READER if path != "/session" else None)
         call("GET", "/openapi.json", token=READER)
@@ -63,6 +66,22 @@ class Reading(unittest.TestCase):
         for period, rows in (("15m", 15), ("1h", 60), ("24h", 90)):
             self.assertEqual(rows, len(call("GET", "/series", query=f"?period={period}", token=READER).json["series"]))
 
+    def test_each_lock_node_says_how_fast_it_answers_and_what_time_it_has(self):
+        nodes = call("GET", "/lock-nodes").json["lock_nodes"]
+        self.assertEqual(3, len(nodes))
+        for node in nodes:
+            self.assertIn(node["state"], ("voting", "quarantined"))
+            self.assertGreater(node["latency_s"], 0)
+            self.assertLess(abs(node["clock_s"]), 1)  # the clock is that of this host
+        self.assertGreaterEqual(sum(node["has_leader"] for node in nodes), 2)
+        with open(world.config) as file:
+            lock = json.load(file)["lock"]
+        own = Web(world, CLAIMD_LOCK_NODES=",".join(lock["nodes"][:1] + ["127.0.0.1:1"]))
+        gone = [node for node in own.get("/api/v1/lock-nodes").json["lock_nodes"] if node["node"] == "127.0.0.1:1"][0]
+        self.assertEqual(("unreachable", None), (gone["state"], gone["latency_s"]))
+        self.assertIn("refused", gone["why"].lower())
+        own.stop()
+
     def test_the_series_counts_what_has_ended(self):
         job = call("POST", "/jobs", {"kind": "noop"}).json["job"]["id"]
         until("it has run", lambda: call("GET", "/jobs/{id}", id=job).json["job"]["state"] == "completed")
@@ -71,6 +90,20 @@ class Reading(unittest.TestCase):
         self.assertGreaterEqual(last["completed"], 1)
         self.assertIsNotNone(last["wait_p95_s"])
         own.stop()
+
+    def test_kinds_and_queues_say_how_many_runs_fail_and_how_long_jobs_wait(self):
+        world.sql("INSERT INTO claimd.kind (name) VALUES ('measured')")
+        world.sql("""INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, attempted_at, finalized_at, worker_id, attempt,
+                         crashes, generation, priority, share, state, queue, kind, args)
+                     SELECT 900000000 + g, 900000000 + g, n, n, n - interval '30 s', n - interval '30 s' + g * interval '1 s', n,
+                            '11111111-1111-1111-1111-111111111111', CASE WHEN g > 8 THEN 2 ELSE 1 END, 0, 0, 4, 0,
+                            CASE WHEN g > 8 THEN 'discarded' ELSE 'completed' END, 'measured', 'measured', '{}'
+                       FROM generate_series(1, 10) g, (SELECT clock_timestamp() AS n) AS now""")
+        kind = until("the shared answer", lambda: [row for row in call("GET", "/kinds").json["kinds"] if row["kind"] == "measured"])[0]
+        self.assertEqual(33.33, kind["failed_percent"])  # 4 of 12 runs
+        row = until("the queue", lambda: [row for row in call("GET", "/queues").json["queues"] if row["queue"] == "measured"])[0]
+        self.assertEqual(10, row["wait_p95_s"])
+        world.sql("DELETE FROM claimd.job_history WHERE kind = 'measured'; DELETE FROM claimd.kind WHERE name = 'measured'")
 
     def test_a_job_names_its_batch_and_what_waits_for_it(self):
         batch = world.sql("SELECT claimd.batch_open('of one')")
@@ -84,6 +117,11 @@ class Reading(unittest.TestCase):
                              ("/schedules/{name}", {"name": "none"}), ("/batches/{batch}", {"batch": 999999}), ("/maps/{name}", {"name": "none"})):
             self.assertEqual("not_found", call("GET", path, status=404, **values).code)
         self.assertEqual("not_found", web.get("/api/v1/none").code)
+
+    def test_an_unknown_path_is_named_and_what_exists_is_said(self):
+        error = web.get("/nonsense/%C3%A4").json["error"]
+        self.assertEqual(("there is no /nonsense/%C3%A4", "the page is at /, the API below /api/v1/"), (error["message"], error["hint"]))
+        self.assertIn("none.js", web.get("/assets/none.js").json["error"]["message"])
 
     def test_lists_of_jobs_have_pages_and_filters(self):
         ids = [add(kind="sleep", tags=["page"], args={"ms": 1}) for _ in range(5)]
@@ -101,12 +139,37 @@ class Reading(unittest.TestCase):
             self.assertEqual("invalid", call("GET", "/jobs", query="?" + bad, status=400).code, bad)
         call("GET", "/jobs", query="?batch=424242", status=404)
 
+    def test_a_search_in_args_says_how_many_jobs_it_has_read(self):
+        ids = [add(kind="sleep", tags=["look"], args={"to": f"Ada-{n}", "ms": 1}) for n in range(3)]
+        found = call("GET", "/jobs", query="?tag=look&q=ada-1&columns=id,state").json
+        self.assertEqual(([{"id": ids[1], "state": "scheduled"}], {"next_after": None, "searched": 3, "is_cut": False}),
+                         (found["jobs"], found["page"]))
+        self.assertEqual([], call("GET", "/jobs", query="?tag=look&q=grace").json["jobs"])
+        self.assertIsNone(call("GET", "/jobs", query="?tag=look").json["page"]["searched"])
+        pages = call("GET", "/jobs", query="?tag=look&q=ada&limit=2&columns=id").json
+        rest = call("GET", "/jobs", query=f"?tag=look&q=ada&limit=2&columns=id&after={pages['page']['next_after']}").json
+        self.assertEqual(ids[::-1], [row["id"] for row in pages["jobs"] + rest["jobs"]])
+        for bad in ("q=", "q=" + "x" * 201):
+            call("GET", "/jobs", query="?" + bad, status=400)
+        self.assertEqual("forbidden", call("GET", "/jobs", query="?q=ada", token=READER, status=403).code)
+
+    def test_a_search_in_args_reads_the_newest_10000_jobs_of_the_filter(self):
+        world.sql("""INSERT INTO claimd.job (kind, queue, args, scheduled_at)
+                     SELECT 'noop', 'deep', jsonb_build_object('n', 'deep-' || n), now() + interval '1 day' FROM generate_series(1, 10001) n""")
+        world.sql("INSERT INTO claimd.job (kind, queue, scheduled_at) SELECT 'noop', 'other', now() + interval '1 day' FROM generate_series(1, 50)")
+        first = call("GET", "/jobs", query="?queue=deep&q=%22deep-1%22&columns=id").json
+        self.assertEqual(([], 10000, True), (first["jobs"], first["page"]["searched"], first["page"]["is_cut"]))
+        more = call("GET", "/jobs", query=f"?queue=deep&q=%22deep-1%22&columns=id&after={first['page']['next_after']}").json
+        self.assertEqual((1, 1, False), (len(more["jobs"]), more["page"]["searched"], more["page"]["is_cut"]))
+        world.sql("DELETE FROM claimd.job WHERE queue IN ('deep', 'other')")
+
     def test_injection_in_filters_finds_nothing_and_breaks_nothing(self):
         before = world.sql("SELECT count(*) FROM claimd.jobs")
         for text in ("' OR '1'='1", "'; DROP TABLE claimd.job; --", '"},{"', "\\", "{", "%27", "$1", "x'::text"):
             for name in ("worker", "error", "owner", "map", "tag"):
                 query = "?" + name + "=" + "".join(f"%{octet:02x}" for octet in text.encode())
                 self.assertEqual([], call("GET", "/jobs", query=query).json["jobs"], query)
+            call("GET", "/jobs", query="?q=" + urllib.parse.quote(text))
             for path in ("/queues/{name}", "/kinds/{name}", "/schedules/{name}", "/maps/{name}"):
                 reply = web.get("/api/v1" + path.format(name="".join(f"%{octet:02x}" for octet in text.encode())))
                 self.assertIn(reply.status, (400, 404))
@@ -139,6 +202,46 @@ class Acting(unittest.TestCase):
         call("DELETE", "/jobs/{id}", id=job, status=404)
         other = add()
         self.assertEqual("cancelled", call("POST", "/jobs/{id}/cancel", id=other).json["job"]["state"])
+
+    def test_a_repetition_with_the_same_key_enqueues_nothing_more(self):
+        one = {"kind": "noop", "queue": "once", "tags": ["once"]}
+        for path, body, other in (("/jobs", one, one | {"priority": 1}), ("/jobs/many", {"jobs": [one, one]}, {"jobs": [one]})):
+            key = {"Idempotency-Key": "order 42".replace(" ", "-") + path}
+            before = int(world.sql("SELECT count(*) FROM claimd.job"))
+            first = call("POST", path, body, headers=key)
+            again = call("POST", path, dict(reversed(body.items())), headers=key)
+            self.assertEqual((None, "true", first.json), (first.headers["Idempotency-Replayed"], again.headers["Idempotency-Replayed"], again.json))
+            self.assertEqual("key_used", call("POST", path, other, headers=key, status=422).code)
+            self.assertEqual(before + len(body.get("jobs", [1])), int(world.sql("SELECT count(*) FROM claimd.job")))
+        self.assertEqual("key_used", call("POST", "/jobs", one, headers=key, status=422).code)
+        for bad in ("", "x" * 201, "a b", "\u00e4"):
+            call("POST", "/jobs", one, headers={"Idempotency-Key": bad}, status=400)
+        call("POST", "/queues/{name}/resume", name="default", headers=key, status=400)
+
+    def test_a_refused_request_does_not_use_its_key_up(self):
+        key = {"Idempotency-Key": "refused-first"}
+        call("POST", "/jobs", {"kind": "noop", "delay": "1h", "priority": 77}, headers=key, status=400)
+        call("POST", "/jobs/many", {"jobs": [{"kind": "noop", "priority": 77}]}, headers=key, status=400)
+        self.assertIsNone(call("POST", "/jobs", {"kind": "noop", "delay": "1h"}, headers=key).headers["Idempotency-Replayed"])
+
+    def test_a_key_is_of_its_caller_and_lasts_a_day(self):
+        body, key = {"kind": "noop", "delay": "1h"}, {"Idempotency-Key": "for-a-day"}
+        first = call("POST", "/jobs", body, headers=key).json
+        world.sql("UPDATE claimd.web_key SET who = 'somebody else' WHERE key = 'for-a-day'")
+        second = call("POST", "/jobs", body, headers=key).json
+        self.assertNotEqual(first, second)
+        world.sql("UPDATE claimd.web_key SET at = now() - interval '25 hours' WHERE key = 'for-a-day'")
+        self.assertNotEqual(second, call("POST", "/jobs", body, headers=key).json)
+        self.assertEqual("1", world.sql("SELECT count(*) FROM claimd.web_key WHERE key = 'for-a-day'"))  # the other one was removed
+
+    def test_of_requests_at_once_with_one_key_one_enqueues(self):
+        before = int(world.sql("SELECT count(*) FROM claimd.job"))
+        key = {"Idempotency-Key": "at-once"}
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda _: web.post("/api/v1/jobs", {"kind": "noop", "delay": "1h"}, headers=key), range(8)))
+        self.assertEqual({200}, {reply.status for reply in replies} - {503})
+        self.assertEqual(1, len({reply.body for reply in replies if reply.status == 200}))
+        self.assertEqual(before + 1, int(world.sql("SELECT count(*) FROM claimd.job")))
 
     def test_an_edit_needs_the_version_that_was_read(self):
         job = add()
@@ -191,6 +294,22 @@ class Acting(unittest.TestCase):
         call("POST", "/workers/{worker}/resume", worker=host)
         until("it is live", lambda: call("GET", "/workers").json["workers"][0]["state"] == "live")
         call("POST", "/workers/{worker}/drain", worker="none", status=404)
+
+    def test_keys(self):
+        def shown(key):
+            return next((row for row in call("GET", "/keys").json["keys"] if row["key"] == key), None)
+        for key in ("tenant/7 \u00e4", "customer:*"):
+            path = urllib.parse.quote(key, safe="")
+            limited = call("POST", "/keys/{key}/limit", {"running": 3, "rate": "60/m"}, key=path).json["key"]
+            self.assertEqual((key, 3, 1), (limited["key"], limited["max_running"], limited["starts_per_s"]))
+            self.assertEqual(3, shown(key)["max_running"])
+            for bad in ({"running": 0}, {"running": 1001}, {"rate": "x"}, {"nope": 1}):
+                call("POST", "/keys/{key}/limit", bad, key=path, status=400)
+            call("POST", "/keys/{key}/limit", {"running": "none"}, key=path)
+            self.assertEqual(1, shown(key)["starts_per_s"])
+            call("POST", "/keys/{key}/limit", {"running": "none", "rate": "none"}, key=path)
+        self.assertIsNone(shown("tenant/7 \u00e4"))
+        call("POST", "/keys/{key}/limit", {"running": 1}, key="k", token=READER, status=403)
 
     def test_each_act_is_in_the_audit(self):
         job = add()

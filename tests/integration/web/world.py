@@ -56,7 +56,7 @@ class Web:
         self.log = tempfile.NamedTemporaryFile(dir=world.dir, suffix=".log", delete=False)
         all_env = dict(os.environ, CLAIMD_CONFIG=world.config, CLAIMD_POSTGRES_CONNINFO=world.conninfo("web_login"),
                        CLAIMD_WEB_LISTEN="127.0.0.1:0", CLAIMD_WEB_TOKENS_FILE=world.tokens, CLAIMD_WEB_MODE="operate")
-        all_env.update({"CLAIMD_WEB_" + key.upper(): value for key, value in env.items()})
+        all_env.update({key if key.startswith("CLAIMD_") else "CLAIMD_WEB_" + key.upper(): value for key, value in env.items()})
         self.process = subprocess.Popen([f"{BIN}/claimd-web"], env=all_env, stderr=self.log)
         line = until("claimd-web is ready", self._ready)
         self.scheme, self.host, self.port = re.search(r"http=(https?)://([^:]+):(\d+)", line).groups()

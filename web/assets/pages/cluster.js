@@ -18,13 +18,13 @@ const ACTS_SHOWN = 20;
 const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queue,attempted_at,worker_id" };
 
 async function load({ session, live }, signal) {
-  const [cluster, counters, running, audit] = await Promise.all([get("cluster", null, signal),
-    get("overview", null, signal), get("jobs", RUNNING, signal),
+  const [cluster, counters, running, nodes, audit] = await Promise.all([get("cluster", null, signal),
+    get("overview", null, signal), get("jobs", RUNNING, signal), get("lock-nodes", null, signal),
     session.role === "operator" ? get("audit", null, signal) : null]);
   live.counters = counters; // its workers have more columns and stay up to date
   const byWorker = new Map();
   running.jobs.forEach((j) => byWorker.set(j.worker_id, [...byWorker.get(j.worker_id) ?? [], j]));
-  return { ...cluster, byWorker, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
+  return { ...cluster, byWorker, nodes: nodes.lock_nodes, audit: audit?.audit.slice(0, ACTS_SHOWN), version: session.version };
 }
 
 const ASKS = {
@@ -109,13 +109,30 @@ const shortNode = (node) => node.replace(/^unix:.*\/([^/]+\/[^/]+)$/, "unix:…/
 
 const votes = (s) => `${s.lock_nodes_voting ?? "?"} of ${s.lock_nodes ?? "?"}`;
 
-function nodesPanel({ cluster, schedulers }) {
+const SLOW_S = 0.05;
+const CLOCK_OFF_S = 1;
+
+const marked = (isBad, text) => (isBad ? mark("warn", { text }) : text);
+const signed = (s) => (s === null ? "–" : `${s < 0 ? "−" : "+"}${duration(s)}`);
+
+// What claimd-web found when it asked the nodes; without its own list, what the cluster has.
+function nodesPanel({ cluster, schedulers, nodes }) {
   const one = schedulers.find((s) => s.state === "leader") ?? schedulers[0];
-  const all = one && one.lock_nodes_voting === one.lock_nodes;
-  return panel("Lock nodes", {},
-    one && h("p", null, mark(all ? "voting" : "warn", { text: `${votes(one)} vote` })),
-    h("ul", null, String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) =>
-      h("li.mono", { key: node, title: node }, shortNode(node)))));
+  const known = String(cluster.lock_nodes ?? "").split(",").filter(Boolean).map((node) => ({ node }));
+  return panel("Lock nodes", { isFlush: true, tools: one && mark(
+    one.lock_nodes_voting === one.lock_nodes ? "voting" : "warn", { text: `${votes(one)} vote` }),
+  footer: nodes.length > 0 && "As claimd-web sees them: how long an answer takes, and how far their " +
+    "clock is ahead of its own." },
+  table("lock nodes", [
+    { name: "Node", class: "main fill", cell: (n) => h("div.clip.mono", { title: n.node },
+      shortNode(n.node)) },
+    { name: "State", cell: (n) => n.state && mark(n.state, { title: n.why }) },
+    { name: "Latency", class: "number", cell: (n) => marked(n.latency_s > SLOW_S, duration(n.latency_s)) },
+    { name: "Clock", class: "number", cell: (n) => marked(Math.abs(n.clock_s) > CLOCK_OFF_S,
+      signed(n.clock_s ?? null)) },
+    { name: "Up", class: "number", cell: (n) => duration(n.uptime_s) },
+    { name: "Version", cell: (n) => n.version && h("span.quiet", null, n.version) },
+  ], nodes.length > 0 ? nodes : known, { rowKey: (n) => n.node, empty: empty("No lock nodes.") }));
 }
 
 function storePanel({ cluster: c, version }) {

@@ -64,6 +64,11 @@ function progress({ job }) {
     job.doing && h("span.quiet", null, job.doing)));
 }
 
+function liveLog({ job }) {
+  return job.log && panel("Log", { footer: "Its last 4 KiB, at most a second old while it is being written." },
+    log(job.log, "log of the running attempt"));
+}
+
 function wayPanel({ job, timeline: events, after }) {
   const way = wayOf(job, events, after);
   return panel("States", {}, flow({ label: "the states of this job", here: way.here,
@@ -182,10 +187,11 @@ function draw(data, context) {
       tools(data, context)),
     situation(data), wayPanel(data),
     h("div.columns", null,
-      h("div.span8.stack", null, progress(data), attemptsPanel(data, context),
+      h("div.span8.stack", null, progress(data), liveLog(data), attemptsPanel(data, context),
         dataPanels(data, context)),
       h("div.span4.stack", null, factsPanel(data), relatives("Waits for", data.after),
         relatives("Awaited by", data.awaited_by), eventsPanel(data), editsPanel(data)))];
 }
 
-export const job = { title: (at) => `Job ${at.id}`, topics: ["jobs"], load, draw };
+export const job = { title: (at) => `Job ${at.id}`, topics: ["jobs"], load, draw,
+  moves: ({ job: { state } }) => state === "running" };

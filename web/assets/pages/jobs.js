@@ -15,6 +15,7 @@ import { JOB_ACTS, actOnFilter, actOnJobs } from "../acts.js";
 import { count, plural } from "../format.js";
 
 const PAGE = 50;
+const SEARCHED_MAX = 10000;
 const COLUMNS = "id,kind,queue,state,attempt,created_at,ready_at,attempted_at,finalized_at,error";
 
 function query(params) {
@@ -58,12 +59,14 @@ function chips(params) {
     button("Clear", () => toFilters({}), { class: "plain slim" }));
 }
 
-function finder({ params, live, state, redraw }) {
+function finder({ params, session, live, state, redraw }) {
   const names = (name) => [...new Set((live.counters?.queues ?? []).flatMap((q) =>
     (q[name] ?? "").split(",")))].filter(Boolean);
   state.search ??= {};
-  return searchBox({ state: state.search, redraw, placeholder: "Find by id, kind, queue, error, tag…",
-    suggest: (text) => meanings(text, { kinds: names("kinds"), queues: names("queue") }),
+  return searchBox({ state: state.search, redraw, placeholder: session.shows_args ? "Find by id, kind, queue, error, args…"
+      : "Find by id, kind, queue, error, tag…",
+    suggest: (text) => meanings(text, { kinds: names("kinds"), queues: names("queue"),
+      hasArgs: session.shows_args }),
     take: (s) => (s.job ? go(href("jobs", s.job)) : toFilters(withFilter(params, s.name, s.value))) });
 }
 
@@ -78,7 +81,7 @@ function bar(data, context) {
     return null;
   }
   const isWhole = state.chosen.size === data.jobs.length;
-  const hasFilter = filtersOf(params).length > 0;
+  const hasFilter = filtersOf(params).length > 0 && !params.has("q"); // a search ends early
   const jobs = data.jobs.filter((j) => state.chosen.has(j.id));
   const after = (isDone) => {
     if (isDone) {
@@ -137,9 +140,28 @@ function list(data, { session, state, params, redraw }) {
   });
 }
 
+// What a search in args has read, for it ends early.
+function searchNotice({ page }, params) {
+  if (!params.has("q")) {
+    return null;
+  }
+  const what = `for “${params.get("q")}” in their args`;
+  const from = params.has("after") ? ", from an older one on" : "";
+  if (!page.is_cut) {
+    return h("p.quiet", { role: "status" },
+      `${plural(page.searched, "job")} ${page.searched === 1 ? "was" : "were"} searched ${what}${from}.`);
+  }
+  const after = { ...Object.fromEntries(params), after: page.next_after };
+  return notice("warn", page.searched >= SEARCHED_MAX
+    ? `Only the newest ${count(page.searched)} jobs were searched${from}.`
+    : `The search was stopped after 2 s, at ${plural(page.searched, "job")}${from}.`, {
+    detail: `They were searched ${what}. More filters, such as a kind or a state, choose other jobs.`,
+    tools: h("a.button.slim", { href: href("jobs", null, after) }, "Search older") });
+}
+
 function pager(data, params) {
   const next = data.page.next_after;
-  const isCut = next !== null && data.jobs.length < Number(params.get("limit") ?? PAGE);
+  const isCut = next !== null && !params.has("q") && data.jobs.length < Number(params.get("limit") ?? PAGE);
   const to = (after) => href("jobs", null, { ...Object.fromEntries(params), after });
   return [
     isCut && notice("warn", "The search was stopped after 2 s.",
@@ -165,7 +187,7 @@ function draw(data, context) {
   state.chosen ??= new Set();
   return [
     drawHead(context),
-    data.batch && batchNotice(data.batch), data.map && mapNotice(data.map),
+    data.batch && batchNotice(data.batch), data.map && mapNotice(data.map), searchNotice(data, params),
     panel(null, { isFlush: true }, list(data, context)),
     pager(data, params), bar(data, context)];
 }

@@ -9,14 +9,17 @@ import { table } from "../ui/table.js";
 import { jobColumns } from "../ui/job_list.js";
 import { empty } from "../ui/notice.js";
 import { pauseKind } from "../queue_acts.js";
-import { ago, count, decimal, duration, plural } from "../format.js";
+import { ago, count, decimal, duration, percent, plural } from "../format.js";
 
 const ERRORS_SHOWN = 8;
 
 async function load({ id }, signal) {
-  const [kind, failed] = await Promise.all([get(`kinds/${encodeURIComponent(id)}`, null, signal),
-    get("jobs", { kind: id, state: "discarded,retryable", limit: ERRORS_SHOWN }, signal)]);
-  return { ...kind, failed: failed.jobs };
+  const [kind, failed, { kinds }] = await Promise.all([
+    get(`kinds/${encodeURIComponent(id)}`, null, signal),
+    get("jobs", { kind: id, state: "discarded,retryable", limit: ERRORS_SHOWN }, signal),
+    get("kinds", null, signal)]);
+  const share = kinds.find((k) => k.kind === id)?.failed_percent ?? null;
+  return { ...kind, failed: failed.jobs, share: share === null ? null : share / 100 };
 }
 
 function settings({ kind: k, retention }) {
@@ -49,10 +52,11 @@ function draw(data, { session, reload }) {
         session.can_act && button(k.paused ? "Resume" : "Pause", async () =>
           (await pauseKind(k)) && reload(), { icon: k.paused ? "play" : "pause" })] }),
     figures([
-      { name: "Duration, mean", value: duration(k.mean_s),
+      { name: "Duration, p50", value: duration(k.p50_s),
         note: k.runs === null ? "not measured yet"
           : `${plural(k.runs, "run")}, the first ${ago(k.since_at)}` },
-      { name: "Duration, p95", value: duration(k.p95_s), note: "95 % of runs take less" },
+      { name: "Duration, p95", value: duration(k.p95_s), note: `mean ${duration(k.mean_s)}` },
+      { name: "Failed", value: percent(data.share), note: "of the runs of jobs that ended in the last hour" },
       { name: "Workers", value: count(k.workers),
         note: `${k.plugin ?? ""} ${k.version ?? ""}` }]),
     h("div.columns", null, h("div.span8.stack", null, errors(data)),

@@ -20,7 +20,8 @@ function head({ queue: q }, { live }) {
   return figures([
     { name: "Due", value: count(q.available, q.estimated), note: `${count(q.running, q.estimated)} running`,
       chart: spark(of("available"), { label: "due jobs since this page was opened" }) },
-    { name: "Oldest due", value: duration(q.oldest_due_s), note: "waiting for a worker",
+    { name: "Oldest due", value: duration(q.oldest_due_s), note: q.wait_p95_s === null
+      ? "waiting for a worker" : `p95 of waits ${duration(q.wait_p95_s)}`,
       chart: spark(of("oldest_due_s"), { label: "oldest wait", colour: "warn" }) },
     { name: "Ended", value: decimal(q.per_s), unit: "/s", note: "in the last minute",
       chart: spark(of("per_s"), { label: "jobs ended per second" }) },
@@ -57,7 +58,7 @@ function kindsPanel({ queue, kinds, runs }) {
     { name: "Due", class: "number", cell: (k) => count(k.available) },
     { name: "Running", class: "number", cell: (k) => count(k.running) },
     { name: "Retryable", class: "number", cell: (k) => count(k.retryable) },
-    { name: "Mean", class: "number", cell: (k) => duration(run(k.kind)?.mean_s) },
+    { name: "p50", class: "number", cell: (k) => duration(run(k.kind)?.p50_s) },
     { name: "p95", class: "number", cell: (k) => duration(run(k.kind)?.p95_s) },
     { name: "", label: "state", cell: (k) => k.paused && mark("paused") },
   ], kinds, { rowKey: (k) => `${k.kind}/${k.priority}`, empty: empty("No open jobs.") }));
