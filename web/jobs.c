@@ -11,7 +11,7 @@
 
 #define LIMIT_MAX 500
 #define LIMIT_STANDARD 50
-#define SEARCH_US US_PER_S
+#define SEARCH_US (150 * US_PER_MS) /* a page of the browser goes on by itself */
 
 /* ---- filters ---- */
 

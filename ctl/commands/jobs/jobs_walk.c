@@ -6,9 +6,10 @@
 #include "sql/queries.h"
 
 #define RANGE_FIRST 20000
-#define RANGE_MAX (INT64_C(1) << 40)
+#define RANGE_MAX 320000 /* if all of its ids exist, it is read in less than a second */
 #define STEP_FAST_US (100 * US_PER_MS)
-#define STEP_SLOW_US (500 * US_PER_MS)
+#define STEP_PARTS 8  /* a step that takes a longer part of the time than this is not fast … */
+#define SLOW_FACTOR 5 /* … and a slow one takes so many times as long */
 
 /* ---- columns ---- */
 
@@ -119,6 +120,34 @@ static enum status read_range(struct walk *w, int64_t low, struct err *err)
     return take_rows(w, rows, err);
 }
 
+/* Goes down to the next job that there is, so that a gap of ids costs nothing, and does not let the
+ * ranges grow. */
+static enum status skip_gap(struct walk *w, struct err *err)
+{
+    char highest[24];
+    (void)snprintf(highest, sizeof highest, "%lld", (long long)w->next);
+    const char *const params[] = {w->filter.is_open ? "t" : "f", w->filter.is_finished ? "t" : "f",
+                                  highest};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *text = admin_value(rows, 0, 0);
+    return parse_i64(text, strlen(text), 0, INT64_MAX, &w->next, err);
+}
+
+/* Returns how many ids to read next, after as many as `range` took this long. */
+static int64_t next_range(int64_t range, int64_t took_us, int64_t limit_us)
+{
+    int64_t part_us = limit_us / STEP_PARTS;
+    int64_t fast_us = limit_us > 0 && part_us < STEP_FAST_US ? part_us : STEP_FAST_US;
+    if (took_us < fast_us && range < RANGE_MAX) {
+        return 2 * range;
+    }
+    return took_us > SLOW_FACTOR * fast_us && range > 1000 ? range / 2 : range;
+}
+
 enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
 {
     int64_t range = RANGE_FIRST;
@@ -129,15 +158,16 @@ enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
             w->is_cut = true;
             break;
         }
+        enum status st = skip_gap(w, err);
+        if (st != STATUS_OK || w->next == 0) {
+            return st;
+        }
         int64_t low = w->next > range ? w->next - range + 1 : 1;
-        enum status st = read_range(w, low, err);
+        st = read_range(w, low, err);
         if (st != STATUS_OK) {
             return st;
         }
-        int64_t took_us = clock_boot_us() - start_us;
-        range = took_us < STEP_FAST_US && range < RANGE_MAX ? 2 * range
-                : took_us > STEP_SLOW_US && range > 1000    ? range / 2
-                                                            : range;
+        range = next_range(range, clock_boot_us() - start_us, limit_us);
         w->next = low - 1;
     }
     if ((int64_t)w->table.row_count == w->limit) {
@@ -158,24 +188,9 @@ static enum status find_batch(struct admin *a, const char *id, struct err *err)
 
 enum status walk_start(struct walk *w, int64_t after, struct err *err)
 {
-    int64_t last = 0;
-    auto_admin_rows struct admin_rows *rows = NULL;
     const char *batch = w->filter.batch;
-    enum status st = batch != NULL ? find_batch(w->admin, batch, err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, NULL, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *text = admin_value(rows, 0, 0);
-    st = parse_i64(text, strlen(text), 0, INT64_MAX, &last, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    w->next = after <= last ? after - 1 : last;
-    return STATUS_OK;
+    w->next = after - 1;
+    return batch != NULL ? find_batch(w->admin, batch, err) : STATUS_OK;
 }
 
 /* ---- the walk itself ---- */

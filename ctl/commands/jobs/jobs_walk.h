@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Searches for jobs that a filter chooses: walks the ids from the newest down, range by range.
- * Ranges grow while they are read quickly, so that tables of any size are searched in steps of
- * bounded time. */
+ * Searches for jobs that a filter chooses: walks the ids from the newest down, range by range, and
+ * skips gaps. Ranges grow while they are read quickly, so that tables of any size are searched in
+ * steps of bounded time. */
 #ifndef CLAIMD_CTL_JOBS_WALK_H
 #define CLAIMD_CTL_JOBS_WALK_H
 
@@ -38,7 +38,7 @@ enum status walk_columns(struct walk *w, const char *list, struct err *err) MUST
 enum status walk_start(struct walk *w, int64_t after, struct err *err) MUST_USE;
 
 /* Adds jobs to the table until it is full, all ids are searched, or `limit_us` have passed (0 = no
- * bound). Blocks for that long. */
+ * bound). Blocks for that long, and for the last step, which takes about an eighth of it. */
 enum status walk_on(struct walk *w, int64_t limit_us, struct err *err) MUST_USE;
 
 /* Hands the jobs found so far to the caller, who releases the table; its columns stay those of
