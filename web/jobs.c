@@ -11,6 +11,7 @@
 
 #define LIMIT_MAX 500
 #define LIMIT_STANDARD 50
+#define LIST_US (150 * US_PER_MS) /* the page goes on by itself */
 #define SEARCH_US US_PER_S
 #define SEARCH_TEXT_MAX 200
 
@@ -139,7 +140,7 @@ static enum status list(struct web *w, const struct web_request *q, struct walk 
     if (st != STATUS_OK) {
         return st;
     }
-    st = walk_on(walk, SEARCH_US, err);
+    st = walk_on(walk, walk->search != NULL ? SEARCH_US : LIST_US, err);
     if (st != STATUS_OK) {
         return st;
     }

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Open jobs of a queue by kind and priority, among its first 100,000, so that the cost is bounded on a table of any size. Index: job_feed.
+-- Open jobs of a queue by kind and priority, among its first 20,000, so that the cost is bounded on a table of any size. The planner
+-- must not know the limit: for a large one it would rather read and sort the whole table. Index: job_feed.
 -- params: name text queue
 -- shows: kind text, priority number, available number, scheduled number, retryable number, waiting number, running number,
 -- shows: paused bool
@@ -12,6 +13,6 @@ SELECT j.kind, j.priority,
        EXISTS (SELECT FROM claimd.kind k WHERE k.name = j.kind AND k.paused) AS paused
   FROM (SELECT kind, priority, claimd.open_state(state, ready_at, attempt, flags) AS state FROM claimd.job WHERE queue = $1
          ORDER BY queue, priority, share, ready_at, id
-         LIMIT 100000) j
+         LIMIT (SELECT 20000)) j
  GROUP BY j.kind, j.priority
  ORDER BY j.priority, j.kind

@@ -6,4 +6,6 @@
 -- tables: record queue, record limits = queue_limits, retention = queue_rules, kinds = queue_kinds, runs = queue_runs,
 -- tables: workers = queue_workers
 -- none: queue {name} not found: it has no open job, no worker and no setting
-SELECT * FROM ({admin_queues}) AS all_queues WHERE queue = $1
+WITH RECURSIVE chosen AS MATERIALIZED (
+    SELECT $1 COLLATE "C" AS name, 20000 AS jobs
+), {queues}

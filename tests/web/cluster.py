@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 
 WAIT_S = 120
 OPERATOR = "operator-of-the-page-001"
@@ -32,11 +33,15 @@ class Cluster:
         self.sql("CREATE ROLE web_login LOGIN IN ROLE claimd_web")
         with open(os.open(self.path("tokens"), os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             file.write(f"operator anna {OPERATOR}\nreader rob {READER}\n")
+        self.url = self.start_web("web.json", login, **(web or {}))
+
+    def start_web(self, name, login="web_login", **web):
+        """Starts a claimd-web with these options, in a file of this name. Returns its URL."""
         config = {**self.read("dev/claimd.json"), "web": {"listen": "127.0.0.1:0", "mode": "operate",
-                                                          "tokens_file": self.path("tokens"), **(web or {})}}
+                                                          "tokens_file": self.path("tokens"), **web}}
         config["postgres"]["conninfo"] = self.conninfo(login)
-        line = self.start(["claimd-web", "--config", self.write("web.json", config)], "event=ready")
-        self.url = next(word for word in line.split() if word.startswith("http=")).removeprefix("http=")
+        line = self.start(["claimd-web", "--config", self.write(name, config)], "event=ready")
+        return next(word for word in line.split() if word.startswith("http=")).removeprefix("http=")
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -68,9 +73,26 @@ class Cluster:
                 return line
         raise RuntimeError(f"{command[0]} ended before it was ready: {''.join(said)}")
 
-    def sql(self, text):
-        subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", self.conninfo("postgres")], input=text, text=True,
-                       check=True, timeout=WAIT_S)
+    def sql(self, text, timeout=WAIT_S):
+        """Runs statements, and returns what they print."""
+        done = self.psql(text, timeout)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        return done.stdout.strip()
+
+    def psql(self, text, timeout=WAIT_S):
+        return subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", self.conninfo("postgres")], input=text, text=True,
+                              check=False, timeout=timeout, capture_output=True)
+
+    @staticmethod
+    def until(what, condition):
+        """Waits until condition() is true; returns its value."""
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            if found := condition():
+                return found
+            time.sleep(0.05)
+        raise RuntimeError(f"waited too long for {what}")
 
     def ctl(self, *words):
         subprocess.run([os.path.join(self.bin, "claimctl"), *words], env=self.env, check=True, timeout=WAIT_S,

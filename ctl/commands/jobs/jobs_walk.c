@@ -6,14 +6,15 @@
 #include "sql/queries.h"
 
 #define RANGE_FIRST 20000
-#define RANGE_MAX (INT64_C(1) << 40)
+#define RANGE_MAX 320000 /* if all of its ids exist, it is read in less than a second */
 /* A step of a search sorts its range with the args, so the range stays small. */
 #define SEARCH_FIRST 500
 #define SEARCH_MOST 32000
 #define SEARCH_STEP 50 /* jobs: each may have 1 MiB of args */
 #define SEARCH_COLUMNS "{args,metadata,result,progress}"
 #define STEP_FAST_US (100 * US_PER_MS)
-#define STEP_SLOW_US (500 * US_PER_MS)
+#define STEP_PARTS 8  /* a step that takes a longer part of the time than this is not fast … */
+#define SLOW_FACTOR 5 /* … and a slow one takes so many times as long */
 
 /* ---- columns ---- */
 
@@ -161,12 +162,38 @@ static enum status read_range(struct walk *w, int64_t *low, struct err *err)
     return take_rows(w, rows, err);
 }
 
-/* How much the next call is to read. */
-static int64_t next_size(int64_t size, int64_t took_us, int64_t least, int64_t most)
+/* Goes down to the next job that there is, so that a gap of ids costs nothing, and does not let the
+ * ranges grow. */
+static enum status skip_gap(struct walk *w, struct err *err)
 {
-    return took_us < STEP_FAST_US && size < most    ? 2 * size
-           : took_us > STEP_SLOW_US && size > least ? size / 2
-                                                    : size;
+    char highest[24];
+    (void)snprintf(highest, sizeof highest, "%lld", (long long)w->next);
+    const char *const params[] = {w->filter.is_open ? "t" : "f", w->filter.is_finished ? "t" : "f",
+                                  highest};
+    auto_admin_rows struct admin_rows *rows = NULL;
+    enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, params, &rows, err);
+    if (st != STATUS_OK) {
+        return st;
+    }
+    const char *text = admin_value(rows, 0, 0);
+    return parse_i64(text, strlen(text), 0, INT64_MAX, &w->next, err);
+}
+
+/* A step that took less time was fast. */
+static int64_t fast_step_us(int64_t limit_us)
+{
+    int64_t part_us = limit_us / STEP_PARTS;
+    return limit_us > 0 && part_us < STEP_FAST_US ? part_us : STEP_FAST_US;
+}
+
+/* How much the next step is to read, after one that took this long. */
+static int64_t next_size(int64_t size, int64_t took_us, int64_t fast_us, int64_t least,
+                         int64_t most)
+{
+    if (took_us < fast_us && size < most) {
+        return 2 * size;
+    }
+    return took_us > SLOW_FACTOR * fast_us && size > least ? size / 2 : size;
 }
 
 /* True if a search has met statement_timeout, since there are more or longer jobs here than in the
@@ -176,36 +203,51 @@ static bool is_too_much(const struct walk *w, enum status st, const struct err *
     return w->search != NULL && st == STATUS_TIMEOUT && err->code[0] != '\0';
 }
 
+/* Sets *ret_is_over if no more is to be read now. */
+static enum status walk_step(struct walk *w, int64_t *range, int64_t fast_us, bool *ret_is_over,
+                             struct err *err)
+{
+    int64_t start = w->next;
+    int64_t start_us = clock_boot_us();
+    enum status st = skip_gap(w, err);
+    if (st != STATUS_OK || w->next == 0) {
+        return st;
+    }
+    int64_t lowest = w->next > *range ? w->next - *range + 1 : 1;
+    int64_t low = lowest;
+    st = read_range(w, &low, err);
+    if (is_too_much(w, st, err) && start < w->first) {
+        *err = (struct err){0};
+        *ret_is_over = true;
+        return STATUS_OK;
+    }
+    if (st != STATUS_OK) {
+        return st;
+    }
+    int64_t took_us = clock_boot_us() - start_us;
+    int64_t range_max = w->search != NULL ? SEARCH_MOST : RANGE_MAX;
+    *range = low == lowest ? next_size(*range, took_us, fast_us, 1000, range_max) : *range;
+    w->step = next_size(w->step, took_us, fast_us, 1, WALK_SEARCH_MAX);
+    w->next = low - 1;
+    return STATUS_OK;
+}
+
 enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
 {
     int64_t range = w->search != NULL ? SEARCH_FIRST : RANGE_FIRST;
-    int64_t range_max = w->search != NULL ? SEARCH_MOST : RANGE_MAX;
-    int64_t start = w->next;
-    w->step = SEARCH_STEP;
+    int64_t fast_us = fast_step_us(limit_us);
     int64_t end_us = clock_boot_us() + limit_us;
-    while (w->next > 0 && (int64_t)w->table.row_count < w->limit) {
-        int64_t start_us = clock_boot_us();
-        bool is_over = limit_us > 0 && start_us > end_us;
-        if (is_over || w->searched == WALK_SEARCH_MAX) {
-            w->is_cut = true;
-            break;
-        }
-        int64_t lowest = w->next > range ? w->next - range + 1 : 1;
-        int64_t low = lowest;
-        enum status st = read_range(w, &low, err);
-        if (is_too_much(w, st, err) && w->next < start) {
-            *err = (struct err){0};
-            w->is_cut = true;
-            break;
-        }
+    w->first = w->next;
+    w->step = SEARCH_STEP;
+    bool is_over = false;
+    while (w->next > 0 && (int64_t)w->table.row_count < w->limit && !is_over) {
+        is_over = (limit_us > 0 && clock_boot_us() > end_us) || w->searched == WALK_SEARCH_MAX;
+        enum status st = is_over ? STATUS_OK : walk_step(w, &range, fast_us, &is_over, err);
         if (st != STATUS_OK) {
             return st;
         }
-        int64_t took_us = clock_boot_us() - start_us;
-        range = low == lowest ? next_size(range, took_us, 1000, range_max) : range;
-        w->step = next_size(w->step, took_us, 1, WALK_SEARCH_MAX);
-        w->next = low - 1;
     }
+    w->is_cut = w->is_cut || is_over;
     if ((int64_t)w->table.row_count == w->limit) {
         w->next = w->last_id - 1;
     }
@@ -224,24 +266,9 @@ static enum status find_batch(struct admin *a, const char *id, struct err *err)
 
 enum status walk_start(struct walk *w, int64_t after, struct err *err)
 {
-    int64_t last = 0;
-    auto_admin_rows struct admin_rows *rows = NULL;
     const char *batch = w->filter.batch;
-    enum status st = batch != NULL ? find_batch(w->admin, batch, err) : STATUS_OK;
-    if (st != STATUS_OK) {
-        return st;
-    }
-    st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, NULL, &rows, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    const char *text = admin_value(rows, 0, 0);
-    st = parse_i64(text, strlen(text), 0, INT64_MAX, &last, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    w->next = after <= last ? after - 1 : last;
-    return STATUS_OK;
+    w->next = after - 1;
+    return batch != NULL ? find_batch(w->admin, batch, err) : STATUS_OK;
 }
 
 /* ---- the walk itself ---- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Searches for jobs that a filter chooses: walks the ids from the newest down, range by range.
- * Ranges grow while they are read quickly, so that tables of any size are searched in steps of
- * bounded time. A search in args reads a bounded number of the jobs that the filter chooses. */
+ * Searches for jobs that a filter chooses: walks the ids from the newest down, range by range, and
+ * skips gaps. Ranges grow while they are read quickly, so that tables of any size are searched in
+ * steps of bounded time. A search in args reads a bounded number of the jobs that the filter
+ * chooses. */
 #ifndef CLAIMD_CTL_JOBS_WALK_H
 #define CLAIMD_CTL_JOBS_WALK_H
 
@@ -22,6 +23,7 @@ struct walk {
     const char *search; /* set by the caller, who keeps it: a text within the args; NULL = any */
     int64_t searched;   /* how many jobs were read for it, at most WALK_SEARCH_MAX */
     int64_t step;       /* how many of them one call reads */
+    int64_t first;      /* `next` when walk_on() began */
     int64_t next;       /* the highest id not searched yet; 0 = none is left */
     int64_t last_id;    /* of the last job found */
     bool is_cut;        /* the time ran out, or WALK_SEARCH_MAX was reached */
@@ -43,7 +45,7 @@ enum status walk_columns(struct walk *w, const char *list, struct err *err) MUST
 enum status walk_start(struct walk *w, int64_t after, struct err *err) MUST_USE;
 
 /* Adds jobs to the table until it is full, all ids are searched, or `limit_us` have passed (0 = no
- * bound). Blocks for that long. */
+ * bound). Blocks for that long, and for the last step, which takes about an eighth of it. */
 enum status walk_on(struct walk *w, int64_t limit_us, struct err *err) MUST_USE;
 
 /* Hands the jobs found so far to the caller, who releases the table; its columns stay those of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cluster: workers and what they run, schedulers, lock nodes, storage, and the last actions.
 import { h } from "../dom.js";
-import { act, get } from "../api.js";
+import { act, get, getJobs } from "../api.js";
 import { href } from "../route.js";
 import { mark } from "../state.js";
 import { button, iconButton } from "../ui/field.js";
@@ -19,7 +19,7 @@ const RUNNING = { state: "running", limit: RUNNING_SHOWN, columns: "id,kind,queu
 
 async function load({ session, live }, signal) {
   const [cluster, counters, running, nodes, audit] = await Promise.all([get("cluster", null, signal),
-    get("overview", null, signal), get("jobs", RUNNING, signal), get("lock-nodes", null, signal),
+    get("overview", null, signal), getJobs(RUNNING, signal), get("lock-nodes", null, signal),
     session.role === "operator" ? get("audit", null, signal) : null]);
   live.counters = counters; // its workers have more columns and stay up to date
   const byWorker = new Map();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs: a search box, states with counts, filters in the URL, and actions on rows or on all matches.
 import { h } from "../dom.js";
-import { get, getIfAny } from "../api.js";
+import { get, getIfAny, getJobs } from "../api.js";
 import { go, href, replace } from "../route.js";
 import { JOB_STATES } from "../state.js";
 import { button, iconButton, pills } from "../ui/field.js";
@@ -26,7 +26,7 @@ function query(params) {
 
 async function load({ params, live, state }, signal) {
   const one = (path, name) => name && getIfAny(`${path}/${encodeURIComponent(name)}`, null, signal);
-  const [list, counters, batch, map] = await Promise.all([get("jobs", query(params), signal),
+  const [list, counters, batch, map] = await Promise.all([getJobs(query(params), signal),
     (live.mode !== "off" && live.counters) || get("overview", null, signal),
     one("batches", params.get("batch")), one("maps", params.get("map"))]);
   live.counters = counters;
@@ -164,7 +164,7 @@ function pager(data, params) {
   const isCut = next !== null && !params.has("q") && data.jobs.length < Number(params.get("limit") ?? PAGE);
   const to = (after) => href("jobs", null, { ...Object.fromEntries(params), after });
   return [
-    isCut && notice("warn", "The search was stopped after 2 s.",
+    isCut && notice("warn", "The search was stopped after 1 s.",
       { tools: h("a.button.slim", { href: to(next) }, "Continue") }),
     h("nav.row", { "aria-label": "pages of jobs" },
       params.has("after") && h("a.button", { href: href("jobs", null, withoutFilter(params, "after")) },

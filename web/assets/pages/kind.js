@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { h } from "../dom.js";
-import { get } from "../api.js";
+import { get, getJobs } from "../api.js";
 import { href } from "../route.js";
 import { button } from "../ui/field.js";
 import { crumbHead } from "../ui/crumb.js";
@@ -16,7 +16,7 @@ const ERRORS_SHOWN = 8;
 async function load({ id }, signal) {
   const [kind, failed, { kinds }] = await Promise.all([
     get(`kinds/${encodeURIComponent(id)}`, null, signal),
-    get("jobs", { kind: id, state: "discarded,retryable", limit: ERRORS_SHOWN }, signal),
+    getJobs({ kind: id, state: "discarded,retryable", limit: ERRORS_SHOWN }, signal),
     get("kinds", null, signal)]);
   const share = kinds.find((k) => k.kind === id)?.failed_percent ?? null;
   return { ...kind, failed: failed.jobs, share: share === null ? null : share / 100 };
