@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -20,7 +21,6 @@
 #define SLOTS 2
 #define ENV_MAX 16
 #define ANY_PORT "127.0.0.1:0" /* for HTTP */
-#define WORDS_MAX 12
 
 #define OK(call)                                                      \
     do {                                                              \
@@ -338,18 +338,26 @@ void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int6
 
 /* ---- Redis ---- */
 
+static redisContext *master_open(const struct fleet *f, size_t master)
+{
+    const struct timeval limit = {.tv_sec = STEP_US / US_PER_S};
+    redisContext *c = redisConnectUnixWithTimeout(f->masters[master].path, limit);
+    ck_assert_ptr_nonnull(c);
+    if (c->err == 0) {
+        (void)redisSetTimeout(c, limit);
+    }
+    return c;
+}
+
 int64_t fleet_lock_keys(struct fleet *f)
 {
-    static const char *const scan[] = {"--scan", "--pattern", "claimd:job:[0-9]*", NULL};
     int64_t keys = 0;
     for (size_t i = 0; i < f->options.masters; i++) {
-        autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-        if (redis_server_ask(&f->masters[i], scan, &out, NULL) != STATUS_OK) {
-            continue; /* a test has killed it */
-        }
-        for (size_t at = 0; at < out.len; at++) {
-            keys += buf_at(&out)[at] == '\n' ? 1 : 0;
-        }
+        redisContext *c = master_open(f, i); /* a test may have killed it */
+        redisReply *reply = c->err == 0 ? redisCommand(c, "KEYS claimd:job:[0-9]*") : NULL;
+        keys += reply != NULL ? (int64_t)reply->elements : 0;
+        freeReplyObject(reply);
+        redisFree(c);
     }
     return keys;
 }
@@ -361,19 +369,16 @@ void fleet_redis(struct fleet *f, size_t master, const char *command)
 
 int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
 {
-    char text[1024];
-    char *rest = NULL;
-    const char *words[WORDS_MAX + 1] = {NULL};
-    size_t n = 0;
-    autobuf struct buf out = BUF_INIT(OUTPUT_MAX);
-    (void)snprintf(text, sizeof text, "%s", command);
-    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-        ck_assert_uint_lt(n, WORDS_MAX);
-        words[n++] = word;
-    }
-    OK(redis_server_ask(&f->masters[master], words, &out, &err));
-    OK(buf_append(&out, "", 1, &err));
-    return strtoll(buf_at(&out), NULL, 10);
+    redisContext *c = master_open(f, master);
+    redisReply *reply = c->err == 0 ? redisCommand(c, command) : NULL;
+    ck_assert_msg(reply != NULL && reply->type != REDIS_REPLY_ERROR, "%s: %s", command,
+                  reply != NULL ? reply->str : c->errstr);
+    int64_t number = reply->type == REDIS_REPLY_INTEGER ? reply->integer
+                     : reply->str != NULL               ? strtoll(reply->str, NULL, 10)
+                                                        : 0;
+    freeReplyObject(reply);
+    redisFree(c);
+    return number;
 }
 
 /* ---- logs and ledgers ---- */

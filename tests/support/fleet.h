@@ -83,10 +83,10 @@ void fleet_wait_state(struct fleet *f, int64_t id, const char *state);
  * `within_us`, fails the test and prints the open jobs. */
 void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us);
 
-/* Counts the keys that begin with claimd:job: on all masters (through redis-cli: independent of the
+/* Counts the keys that begin with claimd:job: on all masters (through hiredis: independent of the
  * code under test). */
 int64_t fleet_lock_keys(struct fleet *f);
-/* The words of the command are separated by single spaces. */
+/* Runs a command, a format for hiredis. An error fails the test. */
 void fleet_redis(struct fleet *f, size_t master, const char *command);
 /* Returns the answer of the command. */
 int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command);
