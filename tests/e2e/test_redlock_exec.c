@@ -228,8 +228,8 @@ static const struct refusal {
     {{"exec", "k", "--ttl", "1s", "--node-timeout", "500ms", "--", "true"},
      64,
      "node_timeout_ms is 500, allowed are 1 to 100: a tenth of ttl_ms at most"},
-    {{"dance"}, 64, "'dance' is no verb"},
-    {{NULL}, 64, "'' is no verb"},
+    {{"dance"}, 64, "'dance' is not a verb"},
+    {{NULL}, 64, "'' is not a verb"},
 };
 
 START_TEST(wrong_input_is_refused_with_what_to_change)
