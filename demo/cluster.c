@@ -111,7 +111,7 @@ static enum status find_bin(struct cluster *c, struct err *err)
 {
     ssize_t n = readlink("/proc/self/exe", c->bin, sizeof c->bin - 1);
     if (n <= 0) {
-        return err_fail_sys(err, STATUS_INTERNAL, errno, "find my own path");
+        return err_fail_sys(err, STATUS_INTERNAL, errno, "cannot find my own path");
     }
     c->bin[n] = '\0';
     char *slash = strrchr(c->bin, '/');

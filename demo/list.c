@@ -64,7 +64,7 @@ static enum status read_sums(struct list *l, const char *file, struct err *err)
     enum status st = STATUS_OK;
     FILE *f = fopen(file, "re");
     if (f == NULL) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "open %s", file);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot open %s", file);
     }
     while (st == STATUS_OK && (n = getline(&line, &size, f)) > 0) {
         line[strcspn(line, "\n")] = '\0';
@@ -158,14 +158,14 @@ static enum status write_lines(const struct list *l, const char *path,
 {
     FILE *f = fopen(path, "we");
     if (f == NULL) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", path);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot write %s", path);
     }
     for (size_t i = 0; i < l->count; i++) {
         put(f, &l->entries[i]);
     }
     bool failed = ferror(f) != 0;
     if (fclose(f) != 0 || failed) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "write %s", path);
+        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot write %s", path);
     }
     return STATUS_OK;
 }

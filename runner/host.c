@@ -246,7 +246,7 @@ static enum claimd_outcome judge_outcome(struct run *run, const struct claimd_ki
                                          enum claimd_outcome outcome)
 {
     if (outcome < CLAIMD_DONE || outcome > CLAIMD_OUTCOME_LAST) {
-        set_own_error(run, "the handler returned %d, which is no outcome", (int)outcome);
+        set_own_error(run, "the handler returned %d, which is not an outcome", (int)outcome);
         return CLAIMD_FAIL;
     }
     if (outcome == CLAIMD_DONE &&

@@ -100,7 +100,7 @@ enum status plugin_open(int directory, const char *file, int *ret_fd, struct err
         return err_fail(err, STATUS_INVALID, "a symbolic link");
     }
     if (*ret_fd < 0) {
-        return err_fail_sys(err, STATUS_INVALID, errno, "open");
+        return err_fail_sys(err, STATUS_INVALID, errno, "cannot open");
     }
     return STATUS_OK;
 }

@@ -60,7 +60,7 @@ static enum status start(struct program *p, const struct claimd_context *job, in
         st = put_facts(&facts, job, err);
     }
     if (st == STATUS_OK && input < 0) {
-        st = err_fail_sys(err, STATUS_UNAVAILABLE, errno, "args");
+        st = err_fail_sys(err, STATUS_UNAVAILABLE, errno, "cannot pass the args");
     }
     for (size_t i = 0; st == STATUS_OK && i < words.count; i++) {
         argv[i] = buf_at(&words.bytes) + words.at[i];

@@ -69,7 +69,7 @@ static const struct ctl_command rows[] = {
     {.noun = "map",
      .verb = "pause",
      ONE_WORD("NAME"),
-     .help = "Start no more rows of a map; what runs goes on.",
+     .help = "Start no more rows of a map; running jobs continue.",
      .examples = "claimctl map pause nightly",
      .act = &VERB_MAP_PAUSE,
      .fixed = {"paused", "t"}},

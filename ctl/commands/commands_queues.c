@@ -23,7 +23,7 @@ static const struct ctl_command rows[] = {
      .verb = "pause",
      .words = "[NAME]",
      .words_max = 1,
-     .help = "Start no more jobs of a queue, or of all; what runs goes on.\n\n"
+     .help = "Start no more jobs of a queue, or of all; running jobs continue.\n\n"
              "Workers learn of it with their next heartbeat, within 2 s. --all: those that have an "
              "open job, a worker or a setting now, not those that come later.",
      .examples = "claimctl queues pause images\nclaimctl queues pause --all",
@@ -133,7 +133,7 @@ static const struct ctl_command rows[] = {
     {.noun = "kinds",
      .verb = "pause",
      ONE_WORD("NAME"),
-     .help = "Start no more jobs of a kind, in any queue; what runs goes on.\n\n"
+     .help = "Start no more jobs of a kind, in any queue; running jobs continue.\n\n"
              "Workers learn of it with their next heartbeat, within 2 s.",
      .examples = "claimctl kinds pause resize",
      .act = &VERB_KIND_PAUSE,

@@ -244,7 +244,7 @@ static void tell_state(struct exec *x, int64_t validity_ms)
     if (validity_ms == 0 && !x->turn.is_lost_told) {
         x->turn.is_lost_told = true;
         if (!x->turn.group.is_over) {
-            say(x, x->warns_only ? "the lock is lost, the command goes on without it"
+            say(x, x->warns_only ? "the lock is lost, the command continues without it"
                                  : "the lock is lost");
         }
     } else if (validity_ms > 0 && is_suspect != x->turn.is_suspect_told) {

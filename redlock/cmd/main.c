@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     bool is_help = strcmp(word, "help") == 0 && argc == 3;
     const struct verb *v = find_verb(is_help ? argv[2] : word);
     if (v == NULL) {
-        cli_tell("'%s' is no verb: exec, elect, status, break, nodes, bench or help",
+        cli_tell("'%s' is not a verb: exec, elect, status, break, nodes, bench or help",
                  is_help ? argv[2] : word);
         return CLI_USAGE;
     }

@@ -59,7 +59,7 @@ def _json(value: Any, what: str) -> str:
         text = "null" if value is None else _encode(value)
         size = len(text.encode("utf-8"))
     except (TypeError, ValueError, RecursionError) as e:  # UnicodeEncodeError is a ValueError
-        raise Fail("the %s is no JSON: %s" % (what, e)) from e
+        raise Fail("the %s is not JSON: %s" % (what, e)) from e
     if size > RESULT_MAX:
         raise Fail("the %s has %d bytes, at most %d" % (what, size, RESULT_MAX))
     return text

@@ -232,7 +232,8 @@ static const struct {
      "here",
      1},
     {"CLAIMD_WORKER_PLUGIN_DIR=@/nowhere",
-     "event=plugin_refused file=@/nowhere err=\"open the directory: No such file or directory\"",
+     "event=plugin_refused file=@/nowhere err=\"cannot open the directory: No such file or "
+     "directory\"",
      1},
 };
 

@@ -205,7 +205,7 @@ START_TEST(map_ctrl_c_stops_behind_a_chunk_and_says_how_to_go_on)
     ck_assert_int_eq(fleet_wait_end(&fleet, &pid), 1);
     char log[SERVER_PATH_MAX + 16];
     (void)snprintf(log, sizeof log, "%s/map.log", fleet.dir);
-    ck_assert_int_eq(fleet_count_lines(log, "to go on, claimctl map attach m"), 1);
+    ck_assert_int_eq(fleet_count_lines(log, "to continue: claimctl map attach m"), 1);
     TEXT_IS("t f",
             "SELECT concat_ws(' ', rows % 5000 = 0 AND rows = last_key::int, loaded_at IS NOT "
             "NULL) FROM claimd.map");

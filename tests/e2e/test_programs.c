@@ -89,7 +89,7 @@ static const struct {
     {"exit", "retryable", "failed SystemExit: 3"},
     {"big", "discarded", "failed the result has 70002 bytes, at most 65536"},
     {"nan", "discarded",
-     "failed the result is no JSON: Out of range float values are not JSON "
+     "failed the result is not JSON: Out of range float values are not JSON "
      "compliant"},
     {"fork", "completed", ""},
 };

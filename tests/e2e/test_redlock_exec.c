@@ -213,9 +213,9 @@ static const struct refusal {
     {{"exec", "k", "--max-hold", "2s", "--kill-after", "1s", "--", "true"}, 64, "here 666ms"},
     {{"exec", "k", "--max-hold", "2s", "--min-hold", "3s", "--", "true"}, 64, "at most --max-hold"},
     {{"exec", "k", "--slots", "0", "--", "true"}, 64, "--slots"},
-    {{"exec", "k", "--slots", "65", "--", "true"}, 64, "1…64"},
+    {{"exec", "k", "--slots", "65", "--", "true"}, 64, "allowed: 1 to 64"},
     {{"exec", "k", "--on-lost", "cry", "--", "true"}, 64, "neither kill nor warn"},
-    {{"exec", "k", "-E", "256", "--", "true"}, 64, "0…255"},
+    {{"exec", "k", "-E", "256", "--", "true"}, 64, "allowed: 0 to 255"},
     {{"exec", "k", "--nodes", "a,,b", "--", "true"}, 64, "node 2 of the list is empty"},
     {{"exec", "k", "--nodes", "1,2,3,4,5,6,7,8,9,10", "--", "true"},
      64,
@@ -228,8 +228,8 @@ static const struct refusal {
     {{"exec", "k", "--ttl", "1s", "--node-timeout", "500ms", "--", "true"},
      64,
      "node_timeout_ms is 500, allowed are 1 to 100: a tenth of ttl_ms at most"},
-    {{"dance"}, 64, "'dance' is no verb"},
-    {{NULL}, 64, "'' is no verb"},
+    {{"dance"}, 64, "'dance' is not a verb"},
+    {{NULL}, 64, "'' is not a verb"},
 };
 
 START_TEST(wrong_input_is_refused_with_what_to_change)

@@ -210,7 +210,7 @@ START_TEST(a_command_that_is_only_warned_goes_on_and_its_code_is_passed)
                       "while :; do tail -f /dev/null & wait; done");
     (void)world_pid("held");
     world_signal_masters(0, 3, SIGSTOP);
-    ck_wait_file("exec.log", "the lock is lost, the command goes on without it");
+    ck_wait_file("exec.log", "the lock is lost, the command continues without it");
     world_signal_masters(0, 3, SIGCONT);
     ck_assert(world_runs(world_pid("held")));
     ck_assert_int_eq(kill(pid, SIGUSR1), 0);

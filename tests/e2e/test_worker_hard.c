@@ -254,8 +254,9 @@ START_TEST(H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none)
         sql_i64(f.sql,
                 "SELECT count(*) FROM claimd.job_history h JOIN claimd.job_attempt a ON a.job_id ="
                 " h.id AND a.error = h.error WHERE h.id BETWEEN %lld AND %lld AND h.attempt = 1 AND"
-                " h.state = 'discarded' AND h.error ~ '^((args|metadata): longer as|tags: \\d+ "
-                "bytes as) text'",
+                " h.state = 'discarded' AND h.error ~ '^((args|metadata): too long for a "
+                "handler|tags: \\d+ "
+                "bytes as text)'",
                 (long long)first, (long long)last),
         3);
     drain(0);

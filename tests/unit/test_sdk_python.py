@@ -71,7 +71,7 @@ class Ends(unittest.TestCase):
         for value in (float("nan"), float("inf"), object(), "\ud800", b"x", {1, 2}, loop, deep):
             end, _ = claimd.run(lambda job, value=value: value)
             self.assertEqual("fail", end["end"])
-            self.assertTrue(end["error"].startswith("the result is no JSON: "), end)
+            self.assertTrue(end["error"].startswith("the result is not JSON: "), end)
         del deep
 
     def test_a_result_has_64_KiB_at_most_in_UTF_8(self):

@@ -66,7 +66,7 @@ static enum status find_dir(struct project *p, struct err *err)
         return err_fail_sys(err, STATUS_INVALID, errno, "cannot find the current folder");
     }
     if (!utf8_is_clean(cwd, strlen(cwd)) || strchr(cwd, '{') != NULL) {
-        return err_fail(err, STATUS_INVALID, "the path of this folder has a '{' or is no UTF-8");
+        return err_fail(err, STATUS_INVALID, "the path of this folder has a '{' or is not UTF-8");
     }
     int n = snprintf(p->dir, sizeof p->dir, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, p->name);
     json_auto_t *path = json_string(p->dir);

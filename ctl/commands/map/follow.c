@@ -110,11 +110,11 @@ enum status map_follow(struct map *m, struct err *err)
     }
     map_progress_end(&progress);
     if (st != STATUS_OK) {
-        err_prefix(err, "map %s goes on without claimctl, but", m->name);
+        err_prefix(err, "map %s continues without claimctl, but", m->name);
         return st;
     }
     if (!is_over) {
-        (void)fprintf(stderr, "claimctl: map %s goes on; to follow it, claimctl map attach %s\n",
+        (void)fprintf(stderr, "claimctl: map %s continues; to follow it: claimctl map attach %s\n",
                       m->name, m->name);
     } else if (progress.failed > 0) {
         return err_fail(err, STATUS_INTERNAL,

@@ -84,7 +84,7 @@ enum status map_load(struct map *m, struct err *err)
     }
     map_progress_end(&progress);
     if (st != STATUS_OK) {
-        err_prefix(err, "map %s is loaded up to %s %.80s; to go on, claimctl map attach %s",
+        err_prefix(err, "map %s is loaded up to %s %.80s; to continue: claimctl map attach %s",
                    m->name, m->source.key, m->has_last_key ? m->last_key : "(nothing)", m->name);
         return st;
     }

@@ -151,9 +151,10 @@ START_TEST(prog_P9_what_is_no_handler_file_is_an_error)
     ck_assert_int_eq(shell("claimctl handlers check handlers"), 2);
     ck_assert_str_eq(bash_text(), "handlers: no NAME.json is in this folder\n");
     ck_assert_int_eq(shell("claimctl handlers check README handlers/no.json /no/such/a.json"), 2);
-    ck_assert_str_eq(bash_text(), "README: workers read NAME.json alone\n"
-                                  "handlers/no.json: open: No such file or directory\n"
-                                  "/no/such: open the directory: No such file or directory\n");
+    ck_assert_str_eq(bash_text(),
+                     "README: workers read NAME.json alone\n"
+                     "handlers/no.json: cannot open: No such file or directory\n"
+                     "/no/such: cannot open the directory: No such file or directory\n");
     ck_assert_int_eq(shell("chmod 777 handlers; claimctl handlers check handlers/a.json "
                            "handlers/b.json"),
                      2);

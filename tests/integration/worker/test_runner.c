@@ -269,7 +269,7 @@ START_TEST(fail_retry_and_no_outcome_are_told_apart)
     ck_assert_uint_eq(r.error_len, 0);
     harness_run(&h, "no_outcome", "{}", &r);
     ck_assert_int_eq(r.outcome, CLAIMD_FAIL);
-    assert_error(&r, "the handler returned 77, which is no outcome");
+    assert_error(&r, "the handler returned 77, which is not an outcome");
 }
 END_TEST
 
