@@ -52,13 +52,22 @@ def read_list(place, connection):
     return time.monotonic() - start
 
 
+def open_stream(place):
+    """The places of streams that were closed become free with the next event, at most 10 s later."""
+    while True:
+        stream = http.client.HTTPConnection(place.netloc)
+        stream.request("GET", f"{place.path.rstrip('/')}/api/v1/events", headers={"Authorization": "Bearer " + OPERATOR})
+        events = stream.getresponse()
+        if events.status == 200:
+            return events
+        stream.close()
+        time.sleep(0.5)
+
+
 def watch(place, has_lists, opened, received):
     """One browser. With has_lists, it does what web/assets/app.js does after a hint."""
     connection = http.client.HTTPConnection(place.netloc)
-    stream = http.client.HTTPConnection(place.netloc)
-    stream.request("GET", f"{place.path.rstrip('/')}/api/v1/events", headers={"Authorization": "Bearer " + OPERATOR})
-    events = stream.getresponse()
-    assert events.status == 200, events.status
+    events = open_stream(place)
     opened.release()
     took, read_at = 0, time.monotonic()
     for line in events:
