@@ -3,9 +3,9 @@
 """Measures what browsers that watch the page cost: the same drain of no-op jobs with open streams of live events and
 without, in turns.
 
-watched.py BIN [--jobs N] [--rounds N] [--streams N] [--lists]     BIN: the folder of claimctl and claimd-web
+watched.py BIN [--jobs N] [--rounds N] [--streams N]     BIN: the folder of claimctl and claimd-web
 
-With --lists each browser is on the page Jobs and reads its list again after a hint, as often as the page does. Prints a table of the rounds and the medians of the ratios within a round: of the speed, and of the CPU time per job of all
+Prints a table of the rounds and the medians of the ratios within a round: of the speed, and of the CPU time per job of all
 processes of claimd, its servers and claimd-web. The streams' own reader, which stands for the browsers, is not counted, but
 it takes time of the same processors: its part is shown. Exit code 1: the CPU rises by more than 3 %."""
 
@@ -29,9 +29,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 class Streams:
     """Open streams of events, which a process of its own reads and throws away."""
 
-    def __init__(self, url, count, has_lists):
-        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--read", url, str(count),
-                                         str(int(has_lists))],
+    def __init__(self, url, count):
+        self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--read", url, str(count)],
                                         stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
         assert self.process.stdout.readline().strip() == "open", "not all streams were opened"
 
@@ -40,16 +39,6 @@ class Streams:
 
     def close(self):
         return int(self.process.communicate("\n")[0])
-
-
-def read_list(place, connection):
-    """Returns how long the list took."""
-    start = time.monotonic()
-    connection.request("GET", f"{place.path.rstrip('/')}/api/v1/jobs?limit=50", headers={"Authorization": "Bearer " + OPERATOR})
-    answer = connection.getresponse()
-    answer.read()
-    assert answer.status in (200, 503, 504), answer.status
-    return time.monotonic() - start
 
 
 def open_stream(place):
@@ -64,26 +53,19 @@ def open_stream(place):
         time.sleep(0.5)
 
 
-def watch(place, has_lists, opened, received):
-    """One browser. With has_lists, it does what web/assets/app.js does after a hint."""
-    connection = http.client.HTTPConnection(place.netloc)
+def watch(place, opened, received):
     events = open_stream(place)
     opened.release()
-    took, read_at = 0, time.monotonic()
     for line in events:
         received.append(len(line))
-        if has_lists and line.startswith(b'data: {"topics"') and b'"jobs"' in line:
-            time.sleep(max(0, read_at + max(1, 4 * took) - time.monotonic()))
-            took = read_list(place, connection)
-            read_at = time.monotonic()
 
 
-def read_streams(url, count, has_lists):
+def read_streams(url, count):
     """The process of Streams: says when all streams are open, and at the end of its input how many bytes have come."""
     opened, received = threading.Semaphore(0), []
     threading.stack_size(256 * 1024)
     for _ in range(count):
-        threading.Thread(target=watch, args=(urllib.parse.urlsplit(url), has_lists, opened, received), daemon=True).start()
+        threading.Thread(target=watch, args=(urllib.parse.urlsplit(url), opened, received), daemon=True).start()
     for _ in range(count):
         assert opened.acquire(timeout=60), "a stream was not opened"
     print("open", flush=True)
@@ -149,8 +131,8 @@ class Bench:
         assert int(count) == jobs, f"{count} of {jobs} jobs were completed at once"
         return float(seconds), *(a - b for a, b in zip(after, before))
 
-    def watched(self, jobs, streams, has_lists):
-        watching = Streams(self.cluster.url, streams, has_lists)
+    def watched(self, jobs, streams):
+        watching = Streams(self.cluster.url, streams)
         before = watching.cpu_s()
         try:
             return *self.drain(jobs), watching.cpu_s() - before
@@ -172,7 +154,7 @@ def measure(bench, options):
     for number in range(options.rounds):
         results = {}
         for is_watched in ((False, True) if number % 2 == 0 else (True, False)):
-            results[is_watched] = (bench.watched(options.jobs, options.streams, options.lists) if is_watched
+            results[is_watched] = (bench.watched(options.jobs, options.streams) if is_watched
                                    else (*bench.drain(options.jobs), 0))
             say(f"round {number + 1}, {'watched' if is_watched else 'alone'}: {results[is_watched][0]:.2f} s")
         rounds.append((results[False], results[True]))
@@ -196,14 +178,13 @@ def report(rounds, jobs):
 
 def main():
     if sys.argv[1:2] == ["--read"]:
-        read_streams(sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1")
+        read_streams(sys.argv[2], int(sys.argv[3]))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin")
     parser.add_argument("--jobs", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--streams", type=int, default=200)
-    parser.add_argument("--lists", action="store_true")
     options = parser.parse_args()
     bench = Bench(options.bin)
     try:
