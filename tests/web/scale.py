@@ -130,7 +130,7 @@ def pages(open_jobs, finished):
         yield "Jobs, later page", f"{of}&after={int(last - (last - FIRST) * back)}", False
     for state in ("available", "scheduled", "retryable", "running", "completed", "discarded", "cancelled"):
         yield "Jobs, a state", f"{of}&state={state}", False
-    for some in ("kind=k3", "queue=q5", "kind=k9&state=discarded", "since=1h", "tag=rare", "error=needle", "worker=nobody"):
+    for some in ("kind=k3", "queue=q5", "kind=k9&state=discarded", "since=1h", "tag=rare", "error=needle", "q=customer7", "worker=nobody"):
         yield "Jobs, a filter", f"{of}&{some}", False
     for name, job in (("open", last - 10), ("finished", FIRST + finished // 2), ("running", 1)):
         yield f"Job, {name}", f"jobs/{job}", False
@@ -138,7 +138,7 @@ def pages(open_jobs, finished):
                 ("Schedule", "schedules/nightly", False), ("Kinds", "kinds", False), ("Kind", "kinds/k3", False),
                 ("Kind", "jobs?kind=k3&state=discarded,retryable&limit=5", False),
                 ("Kind without failures", "jobs?kind=k9&state=discarded,retryable&limit=5", False),
-                ("Cluster", "cluster", True), ("Cluster", running, False), ("Cluster", "audit", False))
+                ("Cluster", "cluster", True), ("Cluster", "lock-nodes", True), ("Cluster", running, False), ("Cluster", "audit", False))
 
 
 class Client:
