@@ -34,7 +34,8 @@ void calm_hurry(struct world *w)
                          " SELECT count(*) FROM moved");
     }
     if (st != STATUS_OK || moved > 0) {
-        journal_write(&w->nemesis, json_pack("{s:s, s:s}", "ph", "info", "x", "hurry"));
+        journal_write(&w->nemesis, json_pack("{s:s, s:s, s:i}", "ph", "info", "x", "hurry",
+                                             "traits", TRAIT_SPARES_RESCUES | TRAIT_SPARES_WAITS));
     }
 }
 

@@ -108,16 +108,17 @@ static enum status start(struct world *w, struct host *h, struct err *err)
     return st;
 }
 
-static void note(struct world *w, const struct host *h, const char *what, int code)
+static void note(struct world *w, const struct host *h, const char *what, int code, unsigned traits)
 {
-    journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s, s:i, s:i}", "ph", "info", "x", what,
-                                         "target", h->name, "pid", (int)h->pid, "code", code));
+    journal_write(&w->nemesis,
+                  json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "ph", "info", "x", what, "target",
+                            h->name, "pid", (int)h->pid, "code", code, "traits", (int)traits));
 }
 
 static void host_ended(struct world *w, struct host *h, int status, int64_t now_us)
 {
     int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    note(w, h, "ended", code);
+    note(w, h, "ended", code, TRAIT_REPORT | TRAIT_SPARES_WAITS);
     bool is_told = h->ended_by_us != WORLD_NEVER; /* perhaps before it handled the signal */
     /* A reload signal that arrived while it was stopped, just after its start. */
     bool is_young = code == 128 + SIGHUP && now_us - h->started_us < YOUNG_US;
@@ -127,7 +128,7 @@ static void host_ended(struct world *w, struct host *h, int status, int64_t now_
     if (WIFSIGNALED(status) && !is_expected) {
         world_violation(w, h->name, "died of signal %d", WTERMSIG(status));
     } else if (!is_expected) {
-        note(w, h, "failed", code);
+        note(w, h, "failed", code, TRAIT_REPORT);
     }
     h->pid = 0;
     h->ended_by_us = WORLD_NEVER;
@@ -150,7 +151,8 @@ void host_tick(struct world *w, struct host *h, int64_t now_us)
     } else if (h->pid == 0 && now_us >= h->restart_us) {
         bool is_started = start(w, h, &why) == STATUS_OK;
         h->restart_us = is_started ? WORLD_NEVER : now_us + AGAIN_US;
-        note(w, h, is_started ? "started" : "not started", 0);
+        note(w, h, is_started ? "started" : "not started", 0,
+             is_started ? TRAIT_REPORT | TRAIT_SPARES_WAITS : TRAIT_SPARES_RESCUES);
     }
 }
 

@@ -140,8 +140,9 @@ void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us)
 static void tell(struct world *w, const struct nemesis *n, const char *ph)
 {
     journal_write(&w->nemesis,
-                  json_pack("{s:s, s:s, s:s, s:s, s:I}", "ph", ph, "x", n->def->name, "target",
-                            n->target, "detail", n->detail, "n", (json_int_t)n->strikes));
+                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:i}", "ph", ph, "x", n->def->name, "target",
+                            n->target, "detail", n->detail, "n", (json_int_t)n->strikes, "traits",
+                            (int)n->def->traits));
 }
 
 static void heal(struct nemeses *ns, struct world *w, struct nemesis *n)

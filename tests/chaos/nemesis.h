@@ -30,6 +30,7 @@ struct nemesis_def {
     const char *name;
     const char *what;
     enum nemesis_count count;
+    unsigned traits;  /* sum of enum fault_trait, for the checkers */
     int64_t every_ms; /* average distance */
     int64_t last_min_ms;
     int64_t last_max_ms; /* 0 = it does not last */

@@ -129,9 +129,10 @@ static void tell(struct world *w, const struct outage *o, const char *ph)
 {
     for (size_t i = 0; i < o->count; i++) {
         bool is_pg = o->servers[i] == PG;
-        journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s, s:s}", "ph", ph, "x",
-                                             is_pg ? "pg_restart" : "redis_empty", "target",
-                                             o->name, "detail", "outage"));
+        journal_write(&w->nemesis,
+                      json_pack("{s:s, s:s, s:s, s:s, s:i}", "ph", ph, "x",
+                                is_pg ? "pg_restart" : "redis_empty", "target", o->name, "detail",
+                                "outage", "traits", is_pg ? TRAIT_PG_GONE : TRAIT_REDIS));
     }
 }
 

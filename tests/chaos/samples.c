@@ -82,9 +82,10 @@ static void watch_host_clock(struct samples *s, struct world *w)
         return;
     }
     if (step_us > STEP_US || step_us < -STEP_US) {
-        journal_write(&w->nemesis,
-                      json_pack("{s:s, s:s, s:I, s:I}", "ph", "info", "x", "host_clock", "step_us",
-                                (json_int_t)step_us, "t", (json_int_t)(s->looked_us * NS_PER_US)));
+        journal_write(&w->nemesis, json_pack("{s:s, s:s, s:I, s:I, s:i}", "ph", "info", "x",
+                                             "host_clock", "step_us", (json_int_t)step_us, "t",
+                                             (json_int_t)(s->looked_us * NS_PER_US), "traits",
+                                             TRAIT_BEYOND_LOCKS));
     }
     s->offset_us = offset_us;
     s->looked_us = before_us;

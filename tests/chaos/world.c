@@ -37,8 +37,9 @@ void world_violation(struct world *w, const char *target, const char *format, ..
     va_end(args);
     w->violations++;
     (void)printf("violation: %s: %s\n", target, text);
-    journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s, s:s}", "ph", "violation", "x", "process",
-                                         "target", target, "text", text));
+    journal_write(&w->nemesis,
+                  json_pack("{s:s, s:s, s:s, s:s, s:i}", "ph", "violation", "x", "process",
+                            "target", target, "text", text, "traits", TRAIT_REPORT));
 }
 
 /* ---- files ---- */
@@ -437,8 +438,9 @@ void world_pg_is_gone(struct world *w, bool is_gone)
     world_show(w, WORLD_REDIS + 1 - w->lead, false);
     if (w->is_pg_gone != is_gone) {
         w->is_pg_gone = is_gone;
-        journal_write(&w->nemesis, json_pack("{s:s, s:s, s:s}", "ph", is_gone ? "inv" : "ok", "x",
-                                             "pg_gone", "target", "pg"));
+        journal_write(&w->nemesis,
+                      json_pack("{s:s, s:s, s:s, s:i}", "ph", is_gone ? "inv" : "ok", "x",
+                                "pg_gone", "target", "pg", "traits", TRAIT_PG_GONE));
     }
 }
 

@@ -10,6 +10,7 @@
 #include "chaos/options.h"
 #include "chaos/samples.h"
 #include "chaos/session.h"
+#include "chaos/trait.h"
 #include "cluster/link_proxy.h"
 
 #define WORLD_REDIS 5

@@ -8,6 +8,7 @@
 #define CHECK_H
 
 #include "base/cleanup.h"
+#include "chaos/trait.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -132,8 +133,9 @@ struct final {
 struct fault {
     const char *what;
     const char *target;
-    int64_t pid;   /* 0 = not given */
-    int64_t nodes; /* number of Redis that it affects; 0 = not given */
+    int64_t pid;     /* 0 = not given */
+    unsigned traits; /* sum of enum fault_trait */
+    int64_t nodes;   /* number of Redis that it affects; 0 = not given */
     int64_t from;
     int64_t to;
     int64_t back; /* when its target is likely to serve again */
@@ -217,10 +219,10 @@ bool process_is_worker(const struct process *p, const char *worker);
 /* index.c */
 void run_index(struct run *r);
 
-/* faults.c. True if the name of the fault contains this word. */
-bool fault_is(const struct fault *f, const char *word);
-/* Returns the first fault with that word that overlaps [from, to]. */
-const struct fault *fault_in(const struct run *r, const char *word, int64_t from, int64_t to);
+/* faults.c. True if the fault has one of these traits. */
+bool fault_has(const struct fault *f, unsigned traits);
+/* Returns the first fault with one of these traits that overlaps [from, to]. */
+const struct fault *fault_in(const struct run *r, unsigned traits, int64_t from, int64_t to);
 /* True if a commit may be lost with the old primary (guarantees G1): it was made some time in
  * [from, to], when its answer arrived, and an asynchronous failover took place then or within a
  * minute. */

@@ -11,9 +11,8 @@
 
 static bool is_away(const struct fault *f)
 {
-    bool is_gone = fault_is(f, "pg_gone") || fault_is(f, "pg_away") || fault_is(f, "pg_restart") ||
-                   fault_is(f, "failover");
-    return is_gone || (fault_is(f, "pg_stop") && f->to - f->from >= NOTICED_NS);
+    return fault_has(f, TRAIT_PG_GONE) ||
+           (fault_has(f, TRAIT_PG_STOPPED) && f->to - f->from >= NOTICED_NS);
 }
 
 /* Returns how long PostgreSQL was away within [from, to]. Faults are sorted by their beginnings; an
@@ -67,7 +66,7 @@ void check_deaths(struct run *r)
         const struct process *p =
             e->op == OP_DEAD && e->phase == PH_OK ? process_of(r, e->name) : NULL;
         int64_t last = p == NULL ? 0 : last_beat(r, e->name, e->t);
-        if (last == 0 || fault_in(r, "pg_clock", last - 60 * NS_PER_S, e->t) != NULL) {
+        if (last == 0 || fault_in(r, TRAIT_PG_CLOCK, last - 60 * NS_PER_S, e->t) != NULL) {
             continue; /* PostgreSQL's clock decides who is stale; the lease is the second witness */
         }
         int64_t silent = e->t - last - away(r, last, e->t);

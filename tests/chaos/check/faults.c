@@ -7,16 +7,16 @@
 
 #define LOST_TAIL_NS (60 * NS_PER_S)
 
-bool fault_is(const struct fault *f, const char *word)
+bool fault_has(const struct fault *f, unsigned traits)
 {
-    return strstr(f->what, word) != NULL;
+    return (f->traits & traits) != 0;
 }
 
-const struct fault *fault_in(const struct run *r, const char *word, int64_t from, int64_t to)
+const struct fault *fault_in(const struct run *r, unsigned traits, int64_t from, int64_t to)
 {
     for (size_t i = 0; i < r->fault_count; i++) {
         const struct fault *f = &r->faults[i];
-        if (fault_is(f, word) && f->from <= to && f->to >= from) {
+        if (fault_has(f, traits) && f->from <= to && f->to >= from) {
             return f;
         }
     }
@@ -25,7 +25,7 @@ const struct fault *fault_in(const struct run *r, const char *word, int64_t from
 
 bool commit_may_be_lost(const struct run *r, int64_t from, int64_t to)
 {
-    return fault_in(r, "failover_async", from, to + LOST_TAIL_NS) != NULL;
+    return fault_in(r, TRAIT_LOSES_COMMITS, from, to + LOST_TAIL_NS) != NULL;
 }
 
 static bool is_its_time(const struct fault *f, const struct process *p)
@@ -55,25 +55,7 @@ bool fault_is_about(const struct fault *f, const struct process *p)
 
 bool fault_is_beyond_locks(const struct run *r, int64_t t)
 {
-    static const char *const words[] = {"evict", "redis_clock", "host_clock", "wrong", "plant"};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        if (fault_in(r, words[i], t - 2 * r->c.ttl, t) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The world's own reports ("ended", "started") are not faults. */
-static bool is_fault(const struct fault *f)
-{
-    static const char *const words[] = {"ended", "failed", "started", "process"};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        if (strcmp(f->what, words[i]) == 0) {
-            return false;
-        }
-    }
-    return true;
+    return fault_in(r, TRAIT_BEYOND_LOCKS, t - 2 * r->c.ttl, t) != NULL;
 }
 
 int64_t fault_last_end(const struct run *r)
@@ -82,7 +64,7 @@ int64_t fault_last_end(const struct run *r)
     for (size_t i = 0; i < r->fault_count; i++) {
         const struct fault *f = &r->faults[i];
         int64_t end = f->to == NEVER ? f->from : f->to;
-        last = is_fault(f) && end > last ? end : last;
+        last = !fault_has(f, TRAIT_REPORT) && end > last ? end : last;
     }
     return last;
 }

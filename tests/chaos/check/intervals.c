@@ -98,25 +98,13 @@ static void check_deadline(struct run *r, const struct event *e, const struct in
 /* True if a fault may have deleted copies, or stepped the clock by which they expire. */
 static bool are_copies_in_doubt(const struct run *r, int64_t t)
 {
-    static const char *const words[] = {"redis", "oom", "empty"};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        if (fault_in(r, words[i], t - 2 * r->c.ttl, t) != NULL) {
-            return true;
-        }
-    }
-    return fault_is_beyond_locks(r, t);
+    return fault_in(r, TRAIT_REDIS, t - 2 * r->c.ttl, t) != NULL || fault_is_beyond_locks(r, t);
 }
 
 /* A request without a reply in time is sent again over the next connection. */
 static bool may_be_sent_twice(const struct run *r, int64_t t)
 {
-    static const char *const words[] = {"net_", "stop", "suspend", "redis"};
-    for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
-        if (fault_in(r, words[i], t - r->c.ttl, t) != NULL) {
-            return true;
-        }
-    }
-    return false;
+    return fault_in(r, TRAIT_LATE | TRAIT_REDIS, t - r->c.ttl, t) != NULL;
 }
 
 static void check_copies(struct run *r, const struct event *e, const struct interval *i)

@@ -331,6 +331,7 @@ static void take_nemesis(struct run *r, const json_t *o, const char *line, size_
     const struct fault fault = {.what = e->name,
                                 .target = e->value,
                                 .pid = number_of(o, "pid"),
+                                .traits = (unsigned)number_of(o, "traits"),
                                 .nodes = strtoll(text_of(o, "detail"), NULL, 10),
                                 .from = e->t,
                                 .back = e->t + back_after(r, text_of(o, "detail")),

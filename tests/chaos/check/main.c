@@ -29,7 +29,7 @@ static void ask_second_opinion(struct run *r)
     ssize_t len =
         readlink("/proc/self/exe", program, sizeof program - sizeof "claimd-chaos-porcupine");
     char *slash = len <= 0 ? NULL : memrchr(program, '/', (size_t)len);
-    if (slash == NULL || fault_in(r, "failover_async", 0, NEVER) != NULL) {
+    if (slash == NULL || fault_in(r, TRAIT_LOSES_COMMITS, 0, NEVER) != NULL) {
         return;
     }
     memcpy(slash + 1, "claimd-chaos-porcupine", sizeof "claimd-chaos-porcupine");

@@ -38,8 +38,8 @@ static bool was_suspended(const struct run *r, const struct process *p, int64_t 
 {
     for (size_t i = 0; i < r->fault_count; i++) {
         const struct fault *f = &r->faults[i];
-        bool is_whole = fault_is(f, "suspend") || fault_is(f, "stop_runner");
-        if (is_whole && fault_is_about(f, p) && f->from <= to && f->to >= from) {
+        if (fault_has(f, TRAIT_RUNNER_STOPPED) && fault_is_about(f, p) && f->from <= to &&
+            f->to >= from) {
             return true;
         }
     }
@@ -88,7 +88,7 @@ void check_model(struct run *r)
              "%zu writes came after a newer claim: a store that looks at the fence refuses "
              "them, one that does not is damaged",
              damage);
-    } else if (fault_in(r, "suspend", 0, NEVER) != NULL) {
+    } else if (fault_in(r, TRAIT_SUSPENDED, 0, NEVER) != NULL) {
         note(r, K6, "no store was damaged though hosts were suspended: too tame to tell");
     }
 }

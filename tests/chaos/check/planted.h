@@ -316,11 +316,19 @@ static const struct planted planted[] = {
     "{'t':37000000000,'ph':'ok','x':'net_hole','target':'w1-pg0'}\n"
 #define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
-#define FAILOVER                                                         \
-    "{'t':14003200000,'ph':'inv','x':'failover_async','target':'pg0'}\n" \
-    "{'t':14003300000,'ph':'ok','x':'failover_async','target':'pg0'}\n"  \
-    "{'t':14003100000,'ph':'inv','x':'suspend','target':'w2'}\n"         \
-    "{'t':17900000000,'ph':'ok','x':'suspend','target':'w2'}\n"
+/* The sums of traits, which test_check.c compares with trait.h. */
+#define OF_HOST_CLOCK "'traits':4096,"
+#define OF_FAILOVER "'traits':56,"
+#define OF_PG_GONE "'traits':32,"
+#define OF_REDIS "'traits':256,"
+#define OF_SUSPEND "'traits':3584,"
+#define OF_SLOW_COMMIT "'traits':6,"
+
+#define FAILOVER                                                                        \
+    "{'t':14003200000,'ph':'inv','x':'failover_async'," OF_FAILOVER "'target':'pg0'}\n" \
+    "{'t':14003300000,'ph':'ok','x':'failover_async'," OF_FAILOVER "'target':'pg0'}\n"  \
+    "{'t':14003100000,'ph':'inv','x':'suspend'," OF_SUSPEND "'target':'w2'}\n"          \
+    "{'t':17900000000,'ph':'ok','x':'suspend'," OF_SUSPEND "'target':'w2'}\n"
 
 /* Lines that the change of this name also adds to other files. */
 static const struct {
@@ -332,16 +340,16 @@ static const struct {
      "{'t':13003500000,'ph':'inv','x':'flushall','target':'r0'}\n"
      "{'t':13003600000,'ph':'ok','x':'flushall','target':'r0'}\n"},
     {"two hold a lock after the host's clock was stepped: counted", NEMESIS,
-     "{'t':13003500000,'ph':'info','x':'host_clock','step_us':94000}\n"},
+     "{'t':13003500000,'ph':'info','x':'host_clock'," OF_HOST_CLOCK "'step_us':94000}\n"},
     {"completed under an older fence than a claim that was lost with its primary", NEMESIS,
      FAILOVER},
     {"completed under an older fence than a lost claim that was answered late", NEMESIS, FAILOVER},
     {"a rescue takes long, Redis being away", NEMESIS,
-     "{'t':4000000000,'ph':'inv','x':'redis_away','target':'r0'}\n"
-     "{'t':9000000000,'ph':'ok','x':'redis_away','target':'r0'}\n"},
+     "{'t':4000000000,'ph':'inv','x':'redis_away'," OF_REDIS "'target':'r0'}\n"
+     "{'t':9000000000,'ph':'ok','x':'redis_away'," OF_REDIS "'target':'r0'}\n"},
     {"a worker is taken for dead since PostgreSQL was away", NEMESIS,
-     "{'t':20000000000,'ph':'inv','x':'pg_away','target':'pg'}\n"
-     "{'t':29000000000,'ph':'ok','x':'pg_away','target':'pg'}\n"},
+     "{'t':20000000000,'ph':'inv','x':'pg_away'," OF_PG_GONE "'target':'pg'}\n"
+     "{'t':29000000000,'ph':'ok','x':'pg_away'," OF_PG_GONE "'target':'pg'}\n"},
     {"a worker is taken for dead since PostgreSQL was away", HISTORY,
      "{'t':30000000000,'p':'s.3','op':'dead','ph':'ok','worker':'u2'}\n"
      "{'t':31000000000,'p':'w.2','op':'beat','ph':'ok','worker':'u2','dead':1}\n"},
@@ -399,7 +407,7 @@ static const struct {
      "{'t':60000000000,'ph':'inv','x':'pg_cut','target':'pg'}\n"
      "{'t':62000000000,'ph':'ok','x':'pg_cut','target':'pg'}\n"},
     {"idle beside due, while others commit slowly", NEMESIS,
-     "{'t':90000000000,'ph':'inv','x':'slow_commit','target':'load'}\n"},
+     "{'t':90000000000,'ph':'inv','x':'slow_commit'," OF_SLOW_COMMIT "'target':'load'}\n"},
     {"idle beside a queue that is paused", ACKED, PAUSED("queue", "q")},
     {"idle beside a kind that is paused", ACKED, PAUSED("kind", "x")},
     {"idle beside a queue that was resumed", ACKED,

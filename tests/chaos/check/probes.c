@@ -152,7 +152,7 @@ static void take_check(struct run *r, void *ctx, const json_t *o)
     const char *detail = json_string_value(json_object_get(o, "detail"));
     (void)ctx;
     bool is_by_a_clock = name != NULL && strcmp(name, "too_early") == 0;
-    if (is_by_a_clock && fault_in(r, "pg_clock", 0, NEVER) != NULL) {
+    if (is_by_a_clock && fault_in(r, TRAIT_PG_CLOCK, 0, NEVER) != NULL) {
         return; /* it was due before the clock went back */
     }
     if (rows > 0) {

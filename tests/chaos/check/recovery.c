@@ -47,16 +47,9 @@ static void check_ends(struct run *r)
 /* Faults of other workers do not hinder a rescue. */
 static bool is_hindering(const struct fault *f)
 {
-    static const char *const harmless[] = {"slow_commit", "ended",  "failed", "started",
-                                           "process",     "plugin", "sighup", "log_",
-                                           "pg_snapshot", "hurry",  "junk",   "redis_scripts"};
-    bool is_minority = fault_is(f, "redis_") && f->nodes > 0 && f->nodes < MAJORITY;
-    for (size_t i = 0; i < ARRAY_COUNT(harmless); i++) {
-        if (fault_is(f, harmless[i])) {
-            return false;
-        }
-    }
-    return f->target[0] != 'w' && !(is_minority && !fault_is(f, "planted"));
+    bool is_minority = fault_has(f, TRAIT_REDIS) && f->nodes > 0 && f->nodes < MAJORITY;
+    return !fault_has(f, TRAIT_REPORT | TRAIT_SPARES_RESCUES) && f->target[0] != 'w' &&
+           !(is_minority && !fault_has(f, TRAIT_BY_MINORITY));
 }
 
 /* Returns the deadline of a rescue: X after the end of the last fault that hindered it. */

@@ -74,7 +74,7 @@ static void check_claim(struct run *r, const struct job *j, const struct fold *f
                   row->fence, f->fence);
     }
     /* If PostgreSQL's clock was stepped, created_at may be in the future. */
-    bool is_steady = fault_in(r, "pg_clock", 0, NEVER) == NULL;
+    bool is_steady = fault_in(r, TRAIT_PG_CLOCK, 0, NEVER) == NULL;
     if (is_steady && row->ready_at_us > 0 && row->at_us + TOLERANCE_US < row->ready_at_us) {
         violation(r, K1, "S8", j->id, "claimed %" PRId64 " us before it was due",
                   row->ready_at_us - row->at_us);
@@ -155,7 +155,7 @@ static void check_end(struct run *r, const struct job *j, const struct fold *f)
 
 void check_rows(struct run *r)
 {
-    bool has_failover = fault_in(r, "failover", 0, NEVER) != NULL;
+    bool has_failover = fault_in(r, TRAIT_FAILOVER, 0, NEVER) != NULL;
     for (size_t i = 1; i < r->job_count; i++) {
         const struct job *j = &r->jobs[i];
         struct fold f = {.state = NULL};

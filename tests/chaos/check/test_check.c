@@ -3,6 +3,7 @@
  * Each planted change that violates a guarantee in a clean run is reported by its checker. In the
  * lines, ' stands for ". */
 #include "base/cleanup.h"
+#include "chaos/trait.h"
 #include "planted.h"
 #include "support/suite.h"
 
@@ -13,6 +14,13 @@
 #include <sys/wait.h>
 
 #define OUTPUT_MAX 65536
+
+_Static_assert(TRAIT_BEYOND_LOCKS == 4096, "OF_HOST_CLOCK");
+_Static_assert((TRAIT_PG_GONE | TRAIT_FAILOVER | TRAIT_LOSES_COMMITS) == 56, "OF_FAILOVER");
+_Static_assert(TRAIT_PG_GONE == 32, "OF_PG_GONE");
+_Static_assert(TRAIT_REDIS == 256, "OF_REDIS");
+_Static_assert((TRAIT_LATE | TRAIT_RUNNER_STOPPED | TRAIT_SUSPENDED) == 3584, "OF_SUSPEND");
+_Static_assert((TRAIT_SPARES_RESCUES | TRAIT_SPARES_WAITS) == 6, "OF_SLOW_COMMIT");
 
 static const char idle_history[] =
     "{'t':100000000000,'p':'w.5','op':'serves','ph':'inv','generation':1}\n"

@@ -121,17 +121,6 @@ static bool cuts_off_from_postgres(const struct fault *f)
     return strstr(f->target, "-pg") != NULL || strstr(f->target, "-all") != NULL;
 }
 
-static bool is_harmless(const struct fault *f)
-{
-    static const char *const names[] = {"slow_commit", "ended", "started", "hurry"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (strcmp(f->what, names[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int64_t scaled(const struct run *r, int64_t ns)
 {
     return (int64_t)((double)ns * r->c.scale);
@@ -147,7 +136,7 @@ static int64_t bound_of(const struct run *r, const struct wait *w)
     for (size_t i = 0; i < r->fault_count; i++) {
         const struct fault *f = &r->faults[i];
         bool is_near = f->from <= w->claimed && f->to >= w->since - r->c.recovery;
-        if (!is_near || is_harmless(f)) {
+        if (!is_near || fault_has(f, TRAIT_SPARES_WAITS)) {
             continue;
         }
         if (!is_about_worker(f)) {
