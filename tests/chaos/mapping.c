@@ -115,11 +115,24 @@ static int64_t count_ended(struct world *w)
     return st == STATUS_OK ? ended : -1;
 }
 
+/* Asks again if the connection is lost: PostgreSQL may have been killed since the last answer. */
+static enum status ask(struct world *w, const char *sql, int64_t *ret, struct err *err)
+{
+    int64_t end_us = clock_boot_us() + STILL_US;
+    enum status st = session_i64(&w->sql, ret, err, "%s", sql);
+    while ((st == STATUS_UNAVAILABLE || st == STATUS_UNKNOWN) && clock_boot_us() < end_us) {
+        world_turn(w);
+        *err = (struct err){0};
+        st = session_i64(&w->sql, ret, err, "%s", sql);
+    }
+    return st;
+}
+
 static void expect(struct world *w, const char *what, int64_t expected, const char *sql)
 {
     struct err why = {0};
     int64_t found = -1;
-    enum status st = session_i64(&w->sql, &found, &why, "%s", sql);
+    enum status st = ask(w, sql, &found, &why);
     if (st != STATUS_OK) {
         world_violation(w, "map", "%s: %s", what, why.msg);
     } else if (found != expected) {
