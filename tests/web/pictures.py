@@ -9,6 +9,7 @@ import base64
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -93,6 +94,8 @@ def shop():
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
+    if shutil.which("pngquant") is None:
+        sys.exit("pictures.py: pngquant is not installed: apt-get install pngquant")
     directory = sys.argv[2] if len(sys.argv) == 3 else os.path.join(ROOT, "docs/images")
     cluster = shop()
     stopped = threading.Event()
