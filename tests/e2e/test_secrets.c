@@ -213,10 +213,7 @@ static int64_t spied(int64_t id, const char *what)
 
 static void redis_as_app(size_t node, const char *password, const char *command)
 {
-    char text[512];
-    (void)snprintf(text, sizeof text, "--user app --pass %s --no-auth-warning %s", password,
-                   command);
-    fleet_redis(&f, node, text);
+    fleet_redis_as(&f, node, "app", password, command);
 }
 
 static void take_new_password(pid_t pid, const char *log)

@@ -341,10 +341,14 @@ void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int6
 static redisContext *master_open(const struct fleet *f, size_t master)
 {
     const struct timeval limit = {.tv_sec = STEP_US / US_PER_S};
+    const char *password = getenv("REDISCLI_AUTH"); /* the variable of redis-cli */
     redisContext *c = redisConnectUnixWithTimeout(f->masters[master].path, limit);
     ck_assert_ptr_nonnull(c);
     if (c->err == 0) {
         (void)redisSetTimeout(c, limit);
+    }
+    if (c->err == 0 && password != NULL) {
+        freeReplyObject(redisCommand(c, "AUTH %s", password));
     }
     return c;
 }
@@ -367,9 +371,9 @@ void fleet_redis(struct fleet *f, size_t master, const char *command)
     (void)fleet_redis_i64(f, master, command);
 }
 
-int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
+/* Closes the connection. */
+static int64_t ask_once(redisContext *c, const char *command)
 {
-    redisContext *c = master_open(f, master);
     redisReply *reply = c->err == 0 ? redisCommand(c, command) : NULL;
     ck_assert_msg(reply != NULL && reply->type != REDIS_REPLY_ERROR, "%s: %s", command,
                   reply != NULL ? reply->str : c->errstr);
@@ -379,6 +383,19 @@ int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
     freeReplyObject(reply);
     redisFree(c);
     return number;
+}
+
+int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command)
+{
+    return ask_once(master_open(f, master), command);
+}
+
+void fleet_redis_as(struct fleet *f, size_t master, const char *user, const char *password,
+                    const char *command)
+{
+    redisContext *c = master_open(f, master);
+    freeReplyObject(c->err == 0 ? redisCommand(c, "AUTH %s %s", user, password) : NULL);
+    (void)ask_once(c, command);
 }
 
 /* ---- logs and ledgers ---- */

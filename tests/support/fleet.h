@@ -86,10 +86,13 @@ void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int6
 /* Counts the keys that begin with claimd:job: on all masters (through hiredis: independent of the
  * code under test). */
 int64_t fleet_lock_keys(struct fleet *f);
-/* Runs a command, a format for hiredis. An error fails the test. */
+/* Runs a command, a format for hiredis, with the password $REDISCLI_AUTH, if it is set. An error
+ * fails the test. */
 void fleet_redis(struct fleet *f, size_t master, const char *command);
 /* Returns the answer of the command. */
 int64_t fleet_redis_i64(struct fleet *f, size_t master, const char *command);
+void fleet_redis_as(struct fleet *f, size_t master, const char *user, const char *password,
+                    const char *command);
 
 /* Counts the lines of a file that contain `text`; 0 if the file does not exist. */
 int fleet_count_lines(const char *path, const char *text);
