@@ -81,7 +81,7 @@ SELECT j.id, j.state,
        CASE WHEN j.state = 'running' THEN
                 CASE WHEN w.worker_id IS NULL THEN 'runs on a worker that left no row'
                      WHEN w.stopped OR w.dead THEN format('its worker %s (pid %s) is gone: it will be rescued', w.host, w.pid)
-                     ELSE format('runs on %s (pid %s) since %s s, last heartbeat %s s ago%s', w.host, w.pid,
+                     ELSE format('has run on %s (pid %s) for %s s, last heartbeat %s s ago%s', w.host, w.pid,
                                  round(extract(epoch FROM clock_timestamp() - j.attempted_at), 1),
                                  round(extract(epoch FROM clock_timestamp() - w.beat_at), 1),
                                  CASE WHEN w.stale_at < clock_timestamp() THEN ': stale, it will be rescued' ELSE '' END) END
@@ -107,7 +107,7 @@ SELECT j.id, j.state,
                      ELSE 'all jobs before it have ended: the leading scheduler lets it go on' || feed.trouble END
             ELSE CASE WHEN j.ready_at > clock_timestamp()
                       THEN format('due in %s s', round(extract(epoch FROM j.ready_at - clock_timestamp()), 1))
-                      ELSE format('due since %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END
+                      ELSE format('due for %s s', round(extract(epoch FROM clock_timestamp() - j.ready_at), 1)) END
                  || COALESCE((SELECT format('; expires in %s s', round(extract(epoch FROM d.expires_at - clock_timestamp()), 1))
                                 FROM claimd.job_deadline d WHERE d.job_id = j.id AND j.attempt = 0), '')
                  || COALESCE((SELECT format('; queue %s is paused', j.queue)

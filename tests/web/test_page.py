@@ -282,11 +282,15 @@ class Watching(PageTest):
         self.addCleanup(self.api.ask, "POST", f"jobs/{job}/cancel")
         self.page.go(f"#/jobs/{job}")
         self.page.until("its start", lambda: self.api.job(job)["state"] == "running")
-        log = lambda: self.page.js("return document.querySelector('[aria-label=\"log of the running attempt\"]')?.innerText")
-        for text in ("one line", "one line\n" + EVIL):
+        box = "document.querySelector('[aria-label=\"log of the running attempt\"]')"
+        log = lambda: self.page.js(f"return {box}?.innerText")
+        long = "\n".join(f"line {i}" for i in range(200))
+        for text in ("one line", "one line\n" + EVIL, long, long + "\nthe last"):
             CLUSTER.sql(f"""INSERT INTO claimd.job_live (id, fence, log) SELECT id, fence, $${text}$$ FROM claimd.job WHERE id = {job}
                             ON CONFLICT (id) DO UPDATE SET log = excluded.log""")
             self.page.until("the log", lambda: log() == text)
+            self.page.until("its end", lambda: self.page.js(
+                f"const b = {box}; return b.scrollTop + b.clientHeight >= b.scrollHeight - 4"))
         self.assertIsNone(self.page.js("return window.hurt ?? null"))
 
     def test_a_lost_stream_is_replaced_by_polls_and_comes_back(self):

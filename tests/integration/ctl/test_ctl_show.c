@@ -214,7 +214,7 @@ START_TEST(show_says_where_a_running_job_is)
     enqueue_one("a");
     ctl_sql(INSERT_WORKER("1 s"));
     ctl_sql(MAKE_RUNNING);
-    assert_situation("runs on host-1 (pid 4711) since 3");
+    assert_situation("has run on host-1 (pid 4711) for 3");
     ctl_sql("UPDATE claimd.worker SET stale_at = now() - interval '1 s'");
     assert_situation("stale, it will be rescued");
     ctl_sql("UPDATE claimd.worker SET dead = true");

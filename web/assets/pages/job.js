@@ -7,7 +7,7 @@ import { mark } from "../state.js";
 import { button } from "../ui/field.js";
 import { meter, timeline } from "../ui/chart.js";
 import { flow } from "../ui/flow.js";
-import { facts, json, log, panel } from "../ui/panel.js";
+import { facts, growingLog, json, log, panel } from "../ui/panel.js";
 import { table } from "../ui/table.js";
 import { notice } from "../ui/notice.js";
 import { JOB_ACTS, actOnJobs } from "../acts.js";
@@ -66,7 +66,7 @@ function progress({ job }) {
 
 function liveLog({ job }) {
   return job.log && panel("Log", { footer: "Its last 4 KiB, at most a second old while it is being written." },
-    log(job.log, "log of the running attempt"));
+    growingLog(job.log, "log of the running attempt"));
 }
 
 function wayPanel({ job, timeline: events, after }) {

@@ -47,6 +47,18 @@ function coloured(text) {
   return parts.filter((part) => part !== "");
 }
 
-export function log(text, label) {
-  return h("pre.code", { tabindex: "0", role: "region", "aria-label": label }, text);
+export function log(text, label, props) {
+  return h("pre.code", { tabindex: "0", role: "region", "aria-label": label, ...props }, text);
+}
+
+// A log that grows: shows its last lines, unless the reader has scrolled up.
+export function growingLog(text, label) {
+  return log(text, label, { ref: (dom) => requestAnimationFrame(() => stayAtEnd(dom)) });
+}
+
+function stayAtEnd(dom) {
+  dom.onscroll ??= () => { dom.isBehind = dom.scrollTop + dom.clientHeight < dom.scrollHeight - 4; };
+  if (!dom.isBehind) {
+    dom.scrollTop = dom.scrollHeight;
+  }
 }
