@@ -4,8 +4,8 @@
  * defaults, and CLAIMD_<SECTION>_<KEY> in the environment overrides both. An unknown key, a wrong
  * type or a value out of range is INVALID; the error names the path, the value and the allowed
  * range. A configuration is immutable once loaded. Times are milliseconds in files and microseconds
- * here, already multiplied by `time_scale`, except the timeouts of servers. The comments at the
- * fields give the defaults. */
+ * here, already multiplied by `time_scale`, except the timeouts of servers. Names, defaults and
+ * ranges are in config/options.c. */
 #ifndef CLAIMD_CONFIG_CONFIG_H
 #define CLAIMD_CONFIG_CONFIG_H
 
@@ -37,11 +37,11 @@ struct config {
         char conninfo[CONFIG_PATH_MAX]; /* postgres.conninfo: keywords or URI, without password */
         char password_file[CONFIG_PATH_MAX]; /* `password` holds its content */
         char password[CONFIG_TEXT_MAX];
-        int64_t timeout_us;  /* 5 s; not scaled */
-        int lock_timeout_ms; /* 200; not scaled */
+        int64_t timeout_us;  /* not scaled */
+        int lock_timeout_ms; /* not scaled */
     } postgres;
     struct {
-        char prefix[64]; /* "claimd" */
+        char prefix[64];
         char user[64];
         char password_file[CONFIG_PATH_MAX];
         char password[CONFIG_TEXT_MAX];
@@ -49,29 +49,29 @@ struct config {
     struct {
         char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX]; /* for redis_endpoint_parse() */
         size_t node_count;
-        int64_t ttl_us;          /* lock.ttl_ms 10 s */
-        int64_t node_timeout_us; /* lock.node_timeout_ms 100 ms; not scaled */
-        int64_t guard_us;        /* lock.guard_ms 2 s */
-        int64_t kill_margin_us;  /* lock.kill_margin_ms 0.5 s */
-        int drift_ppm;           /* 10000 */
-        bool trust_fresh;        /* lock.fresh_nodes: "quarantine" | "trust" */
+        int64_t ttl_us;
+        int64_t node_timeout_us; /* not scaled */
+        int64_t guard_us;
+        int64_t kill_margin_us;
+        int drift_ppm;
+        bool trust_fresh; /* lock.fresh_nodes: "quarantine" | "trust" */
     } lock;
     struct {
         char nodes[CONFIG_NODES_MAX][CONFIG_TEXT_MAX]; /* default: the lock nodes */
         size_t node_count;
     } hints;
     struct {
-        char queues[CONFIG_QUEUES_MAX][65]; /* ["default"] */
+        char queues[CONFIG_QUEUES_MAX][65];
         size_t queue_count;
-        int slots;             /* 0 = the number of CPUs that the worker may use */
-        int64_t beat_us;       /* worker.beat_ms 2 s */
-        int64_t stale_us;      /* worker.stale_ms 8 s */
-        int64_t block_us;      /* worker.pop_block_ms 4 s */
-        int batch_max;         /* 500 */
-        int claim_ahead;       /* 1,000 */
-        int64_t drain_us;      /* worker.drain_ms 30 s */
-        int runner_jobs_max;   /* 10,000 */
-        int64_t runner_age_us; /* worker.runner_age_ms 1 h */
+        int slots; /* 0 = the number of CPUs that the worker may use */
+        int64_t beat_us;
+        int64_t stale_us;
+        int64_t block_us; /* worker.pop_block_ms */
+        int batch_max;
+        int claim_ahead;
+        int64_t drain_us;
+        int runner_jobs_max;
+        int64_t runner_age_us;
         char plugin_dir[CONFIG_PATH_MAX];
         /* names or uids; none = root and the worker's user */
         char plugin_owners[CONFIG_OWNERS_MAX][64];
@@ -83,14 +83,14 @@ struct config {
         char http_listen[CONFIG_TEXT_MAX]; /* for config_listen() */
     } worker;
     struct {
-        int look_ahead;            /* 10,000 */
+        int look_ahead;
         int64_t priority_aging_us; /* 0 = never */
-        int64_t look_behind_us;    /* 2 s */
-        int page_rows;             /* 2,000 */
-        int64_t full_pass_us;      /* scheduler.full_pass_ms 30 s */
-        int64_t lead_ttl_us;       /* 5 s */
-        int64_t lead_try_us;       /* 1 s */
-        int history_days;          /* 14 */
+        int64_t look_behind_us;
+        int page_rows;
+        int64_t full_pass_us;
+        int64_t lead_ttl_us;
+        int64_t lead_try_us;
+        int history_days;
         char http_listen[CONFIG_TEXT_MAX];
     } scheduler;
     struct {
@@ -106,8 +106,8 @@ struct config {
         char operators[CONFIG_WEB_NAMES_MAX][CONFIG_TEXT_MAX];
         size_t operator_count;
         bool shows_args; /* web.show_args: "no" | "yes" */
-        int connections; /* 4 */
-        int streams;     /* 256 */
+        int connections;
+        int streams;
         char tls_certificate_file[CONFIG_PATH_MAX];
         char tls_key_file[CONFIG_PATH_MAX];
         char cluster_name[64];

@@ -98,9 +98,14 @@ enum status functions_load(struct admin *a, bool even_unchanged, int *ret_count,
     return end(a, sql_functions_version, err);
 }
 
+/* The files of the previous release revoke their functions only from the roles that it had. */
+static const char revoke_from_new_roles[] =
+    "DO $$ BEGIN IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'claimd_web') THEN "
+    "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA claimd FROM claimd_web; END IF; END $$";
+
 enum status functions_load_before(struct admin *a, struct err *err)
 {
-    enum status st = STATUS_OK;
+    enum status st = admin_exec(a, revoke_from_new_roles, err);
     for (const struct sql_functions *file = sql_functions_before;
          st == STATUS_OK && file->name != NULL; file++) {
         st = load(a, file, err);

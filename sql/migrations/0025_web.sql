@@ -37,5 +37,4 @@ GRANT SELECT ON web_audit TO claimd_admin, claimd_reader;
 GRANT INSERT (who, role, address, method, path, body), UPDATE (status) ON web_audit TO claimd_web;
 
 -- ---- down ----
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA claimd FROM claimd_web;
 DROP TABLE web_audit;

@@ -69,5 +69,4 @@ SELECT t.queue, t.kind, t.runs, round(t.mean_us / 1000000, 6) AS mean_s,
        t.since
   FROM total t;
 GRANT SELECT ON run_lengths TO claimd_admin, claimd_reader;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA claimd FROM claimd_web;
 DROP TABLE web_key;

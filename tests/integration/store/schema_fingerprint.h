@@ -2,10 +2,10 @@
 #ifndef CLAIMD_TESTS_SCHEMA_FINGERPRINT_H
 #define CLAIMD_TESTS_SCHEMA_FINGERPRINT_H
 
-/* The whole schema as one number: columns, constraints, indexes, functions, triggers,
+/* The whole schema as rows `line`: columns, constraints, indexes, functions, triggers,
  * privileges. */
-#define FINGERPRINT                                                                                \
-    "SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM ("                                    \
+#define SCHEMA_LINES                                                                               \
+    "("                                                                                            \
     "SELECT table_name || column_name || data_type || is_nullable || coalesce(column_default, '')" \
     "  || is_identity || coalesce(generation_expression, '') AS line"                              \
     "  FROM information_schema.columns WHERE table_schema = 'claimd'"                              \
@@ -26,5 +26,8 @@
     "pg_attribute"                                                                                 \
     "  JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'claimd'::regnamespace"            \
     "  AND attacl IS NOT NULL AND NOT attisdropped) lines"
+
+/* The same as one number. */
+#define FINGERPRINT "SELECT md5(string_agg(line, E'\\n' ORDER BY line)) FROM " SCHEMA_LINES
 
 #endif

@@ -32,8 +32,23 @@ static int version_now(void)
     return version;
 }
 
-/* The schema of each version, as its step up left it. */
+/* The schema of each version, as its step up left it; its lines are in the table `kept`. */
 static char schemas[64][ERR_TEXT_MAX];
+
+/* Returns the beginning and the end of a line that the schema has now but should not have, or the
+ * other way round. */
+static struct side_reply difference(struct pg *side, int version)
+{
+    char sql[8192];
+    (void)snprintf(sql, sizeof sql,
+                   "WITH a AS (SELECT line FROM " SCHEMA_LINES "), b AS (SELECT line FROM "
+                   "pg_temp.kept WHERE step = %d), d AS ("
+                   "(SELECT 'has ' AS how, line FROM a EXCEPT SELECT 'has ', line FROM b) UNION ALL"
+                   " (SELECT 'lacks ', line FROM b EXCEPT SELECT 'lacks ', line FROM a)) "
+                   "SELECT min(how || left(line, 100) || ' … ' || right(line, 200)) FROM d",
+                   version);
+    return side_run(side, sql);
+}
 
 static void on_step_up(void *ctx, const struct sql_migration *done)
 {
@@ -41,6 +56,8 @@ static void on_step_up(void *ctx, const struct sql_migration *done)
     ck_assert_int_eq(done->version, ++steps);
     ck_assert_uint_lt((size_t)steps, ARRAY_COUNT(schemas));
     (void)snprintf(schemas[steps], sizeof schemas[0], "%s", side_run(side, FINGERPRINT).text);
+    (void)side_run(side, "INSERT INTO pg_temp.kept SELECT (SELECT count(DISTINCT step) + 1 FROM "
+                         "pg_temp.kept), line FROM " SCHEMA_LINES);
 }
 
 START_TEST(each_step_down_gives_the_schema_before_it_and_up_the_same_again)
@@ -48,6 +65,7 @@ START_TEST(each_step_down_gives_the_schema_before_it_and_up_the_same_again)
     const struct sql_migration *last = NULL;
     struct pg *side = side_open(NULL);
     ck_assert_int_eq(version_now(), 0);
+    (void)side_run(side, "CREATE TEMP TABLE kept (step int, line text)");
     MUST(migrate_up(world.conninfo, LIMIT_US, on_step_up, side, &why));
     ck_assert_int_eq(steps, migrate_known_version());
     ck_assert_int_eq(version_now(), migrate_known_version());
@@ -56,7 +74,8 @@ START_TEST(each_step_down_gives_the_schema_before_it_and_up_the_same_again)
         ck_assert_ptr_eq(last, migrate_get(version));
         ck_assert_msg(version == 1 ||
                           strcmp(side_run(side, FINGERPRINT).text, schemas[version - 1]) == 0,
-                      "%s.down.sql leaves another schema", last->name);
+                      "%s.down.sql leaves another schema: it %s", last->name,
+                      difference(side, version - 1).text);
     }
     ck_assert_int_eq(
         side_number(side, "SELECT count(*)::text FROM pg_namespace WHERE nspname = 'claimd'"), 0);
