@@ -34,7 +34,7 @@ static void on_inserted(void *ctx, enum status st, const struct pg_result *const
     s->committed_us[s->done] = clock_boot_us();
     if (id != s->first_id + s->done) {
         struct err gap = {0};
-        err_set(&gap, STATUS_CONFLICT, 0, "somebody else inserts jobs");
+        err_set(&gap, STATUS_CONFLICT, 0, "another client inserts jobs");
         stop(s, STATUS_CONFLICT, &gap);
         return;
     }

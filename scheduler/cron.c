@@ -82,7 +82,7 @@ static void fail(struct cron *c, const struct err *err)
     metric_add(metrics_series(c->registry, &failed, NULL, NULL), 1);
     if (complaint_due(&c->complaint, clock_boot_us())) {
         log_error("schedules_failed", LOG_TEXT("err", err->msg),
-                  LOG_TEXT("action", "no tick fires meanwhile; trying again"));
+                  LOG_TEXT("action", "trying again; until then no tick fires"));
     }
     wait_us(c, cron_backoff_us(c->failures, c->every_us));
 }

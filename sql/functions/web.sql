@@ -40,6 +40,6 @@ LANGUAGE sql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp AS $
 $$;
 
 REVOKE ALL ON FUNCTION web_audit_trim, web_key_take, web_key_keep FROM PUBLIC, {roles};
-GRANT EXECUTE ON FUNCTION web_audit_trim, web_key_take, web_key_keep, limit_key, limit_key_rate, enqueue, enqueue_unique, enqueue_many, batch_add, cancel, retry, retry_many, edit, delete_job,
-    pause_queue, resume_queue, set_queue, weigh_queue, pause_kind, resume_kind, schedule_pause, schedule_resume, schedule_run,
-    schedule_next, ask_worker TO claimd_web;
+GRANT EXECUTE ON FUNCTION web_audit_trim, web_key_take, web_key_keep, enqueue, enqueue_unique, enqueue_many, batch_add, cancel,
+    retry, retry_many, edit, delete_job, limit_key, limit_key_rate, pause_queue, resume_queue, set_queue, weigh_queue, pause_kind,
+    resume_kind, schedule_pause, schedule_resume, schedule_run, schedule_next, ask_worker TO claimd_web;

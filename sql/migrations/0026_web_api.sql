@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- claimd-web: requests with an Idempotency-Key. The functions that it may call are in sql/functions/web.sql. And the median of runs, and the end of
--- the log of a running job.
+-- For claimd-web: requests with an Idempotency-Key, the median of runs, and the end of the log of a running job. The functions that it
+-- may call are in sql/functions/web.sql.
 
 -- One row per key of a caller, written in the transaction that does what the request asks for. `request`: SHA-256 of its method, path
--- and body; `answer`: what a repetition is answered.
+-- and body; `answer`: the answer to a repetition.
 CREATE TABLE web_key (
     who text NOT NULL,
     key text NOT NULL,

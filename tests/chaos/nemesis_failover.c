@@ -82,10 +82,10 @@ static void take_over(struct world *w, struct nemesis *n)
 }
 
 const struct nemesis_def nemesis_failover_defs[] = {
-    {"failover_async", "the primary dies, a standby that lacks its last commits takes over",
+    {"failover_async", "the primary dies, and a standby that lacks its last commits takes over",
      COUNT_FAILOVER, TRAIT_PG_GONE | TRAIT_FAILOVER | TRAIT_LOSES_COMMITS, 600000, 1000, 4000,
      begin_async, take_over},
-    {"failover_sync", "the primary dies, a synchronous standby takes over", COUNT_FAILOVER,
+    {"failover_sync", "the primary dies, and a synchronous standby takes over", COUNT_FAILOVER,
      TRAIT_PG_GONE | TRAIT_FAILOVER, 600000, 1000, 4000, begin_sync, take_over},
 };
 const size_t nemesis_failover_count = ARRAY_COUNT(nemesis_failover_defs);

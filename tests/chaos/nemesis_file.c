@@ -121,11 +121,11 @@ static void sighup_good(struct world *w, struct nemesis *n)
 const struct nemesis_def nemesis_file_defs[] = {
     {"log_full", "a daemon's log is on a full disk", COUNT_OTHER, TRAIT_SPARES_RESCUES, 60000, 3000,
      20000, log_full, log_ends},
-    {"log_stalled", "nobody reads a daemon's log, then its reader goes away", COUNT_OTHER,
+    {"log_stalled", "a daemon's log is not read, then its reader goes away", COUNT_OTHER,
      TRAIT_SPARES_RESCUES, 60000, 3000, 20000, log_stalled, log_ends},
-    {"bad_plugin", "a file that is no good plugin is moved over the good one", COUNT_OTHER,
+    {"bad_plugin", "an invalid plugin is moved over the good one", COUNT_OTHER,
      TRAIT_SPARES_RESCUES, 90000, 500, 10000, bad_plugin, good_plugin},
-    {"sighup_bad", "SIGHUP of all with a configuration that is none", COUNT_OTHER,
+    {"sighup_bad", "SIGHUP of all daemons with an invalid configuration", COUNT_OTHER,
      TRAIT_SPARES_RESCUES, 60000, 500, 5000, sighup_bad, sighup_good},
 };
 const size_t nemesis_file_count = ARRAY_COUNT(nemesis_file_defs);

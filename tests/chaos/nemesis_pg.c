@@ -199,23 +199,24 @@ static bool cut_sessions(struct world *w, struct nemesis *n)
 }
 
 const struct nemesis_def nemesis_pg_defs[] = {
-    {"pg_restart", "kill -9 or immediate shutdown of PostgreSQL, back at once or soon",
+    {"pg_restart",
+     "kill -9 or immediate shutdown of PostgreSQL, which is restarted at once or soon",
      COUNT_RESTART, TRAIT_PG_GONE, 100000, 0, 0, restart, NULL},
-    {"pg_away", "PostgreSQL is killed and away for up to 60 s", COUNT_RESTART, TRAIT_PG_GONE,
+    {"pg_away", "PostgreSQL is killed and down for up to 60 s", COUNT_RESTART, TRAIT_PG_GONE,
      500000, 0, 0, away, NULL},
     {"pg_stop", "SIGSTOP of all processes of PostgreSQL", COUNT_OTHER,
      TRAIT_PG_STOPPED | TRAIT_LATE, 120000, 1000, 20000, stop, go_on},
-    {"pg_clock", "PostgreSQL's clock is stepped by up to 60 s or back by days, and back",
+    {"pg_clock", "PostgreSQL's clock is stepped by up to 60 s or back by up to 40 days, and back",
      COUNT_CLOCK, TRAIT_PG_CLOCK, 150000, 5000, 60000, step_clock, reset_clock},
-    {"pg_lock_table", "a session of somebody else locks a table", COUNT_OTHER, 0, 40000, 500, 12000,
+    {"pg_lock_table", "another session locks a table", COUNT_OTHER, 0, 40000, 500, 12000,
      lock_table, let_go},
-    {"pg_lock_rows", "a session of somebody else locks rows of jobs", COUNT_OTHER, 0, 30000, 500,
-     12000, lock_rows, let_go},
-    {"pg_lock_storm", "a table is locked for a little longer than lock_timeout, again and again",
+    {"pg_lock_rows", "another session locks rows of jobs", COUNT_OTHER, 0, 30000, 500, 12000,
+     lock_rows, let_go},
+    {"pg_lock_storm", "a table is locked repeatedly, for a little longer than lock_timeout",
      COUNT_OTHER, 0, 120000, 3000, 15000, lock_storm, storm_ends},
     {"pg_snapshot", "a long transaction keeps its snapshot", COUNT_OTHER, TRAIT_SPARES_RESCUES,
      60000, 5000, 60000, snapshot, let_go},
-    {"pg_cut", "the sessions of some daemons or all are terminated", COUNT_OTHER, 0, 20000, 0, 0,
+    {"pg_cut", "the sessions of some or all daemons are terminated", COUNT_OTHER, 0, 20000, 0, 0,
      cut_sessions, NULL},
 };
 const size_t nemesis_pg_count = ARRAY_COUNT(nemesis_pg_defs);

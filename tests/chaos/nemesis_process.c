@@ -144,7 +144,8 @@ static bool suspend(struct world *w, struct nemesis *n)
 
 const struct nemesis_def nemesis_process_defs[] = {
     {"kill9",
-     "kill -9 of a worker or scheduler, back at once or later, or in a new state directory",
+     "kill -9 of a worker or scheduler, which is restarted at once, later, or in a new state "
+     "directory",
      COUNT_KILL, 0, 6000, 0, 0, nemesis_kill9, NULL},
     {"kill9_claimctl", "kill -9 of the claimctl that loads a map (--map)", COUNT_KILL, 0, 8000, 0,
      0, kill_claimctl, NULL},
@@ -152,8 +153,8 @@ const struct nemesis_def nemesis_process_defs[] = {
     {"term", "SIGTERM of a worker or scheduler, sometimes twice", COUNT_OTHER, 0, 15000, 0, 0,
      terminate, NULL},
     {"term_runner", "SIGTERM of a runner", COUNT_OTHER, 0, 40000, 0, 0, term_runner, NULL},
-    {"stop_worker", "SIGSTOP of a worker, its runners go on", COUNT_STOP, TRAIT_LATE, 14000, 1000,
-     20000, stop_worker, cont},
+    {"stop_worker", "SIGSTOP of a worker, while its runners continue", COUNT_STOP, TRAIT_LATE,
+     14000, 1000, 20000, stop_worker, cont},
     {"stop_scheduler", "SIGSTOP of a scheduler", COUNT_STOP, TRAIT_LATE, 14000, 1000, 20000,
      stop_scheduler, cont},
     {"stop_runner", "SIGSTOP of a runner", COUNT_STOP, TRAIT_LATE | TRAIT_RUNNER_STOPPED, 14000,
