@@ -4,27 +4,15 @@
 -- queue with more jobs than its share, the numbers are estimated from 2,000 pages, rounded to three digits, and begin with ~. The rate
 -- is that of the newest 2,000 pages of today's history, and so is the 95th percentile of how long jobs waited that ended in the last
 -- 15 minutes. Indexes: job_feed.
-lane AS (
-    (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
-    UNION ALL
-    SELECT j.queue, j.priority, j.share, l.n + 1
-      FROM lane l
-     CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
-                          WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
-                          ORDER BY queue, priority, share LIMIT 1) j
-     WHERE l.n < 20000
-), live AS MATERIALIZED (
+{lanes}, live AS MATERIALIZED (
     SELECT queues, kinds FROM claimd.worker WHERE NOT dead AND NOT stopped AND stale_at > statement_timestamp()
 ), tail AS MATERIALIZED (
-    SELECT GREATEST(0, COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
-               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 - 2000) AS page,
-           date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS midnight
+    SELECT GREATEST(0, {pages_of_today} - 2000) AS page, {start_of_today} AS midnight
 ), ended AS MATERIALIZED (
     SELECT h.queue, h.finalized_at,
            CASE WHEN h.attempted_at > 'epoch' THEN GREATEST(0, extract(epoch FROM h.attempted_at - h.ready_at)) END AS wait_s
       FROM claimd.job_history h
-     WHERE h.finalized_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-       AND h.ctid >= (SELECT format('(%s,0)', page)::tid FROM tail)
+     WHERE {newest_of_today}
 ), span AS (
     SELECT GREATEST(0.1, LEAST(60, extract(epoch FROM statement_timestamp() - t.midnight),
                                CASE WHEN t.page > 0 THEN extract(epoch FROM statement_timestamp()

@@ -7,14 +7,12 @@
 -- shows: p50_s seconds wide, p95_s seconds, failed_percent number, announced bool wide, updated_at time wide
 -- tables: kinds
 WITH tail AS MATERIALIZED (
-    SELECT GREATEST(0, COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
-               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 - 2000) AS page
+    SELECT GREATEST(0, {pages_of_today} - 2000) AS page
 ), ended AS (
     SELECT h.kind, sum(GREATEST(h.attempt, 1)) AS runs, count(*) FILTER (WHERE h.state = 'completed') AS completed
       FROM claimd.job_history h
-     WHERE h.finalized_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-       AND h.finalized_at > statement_timestamp() - interval '1 hour' AND h.state IN ('completed', 'discarded')
-       AND h.ctid >= (SELECT format('(%s,0)', page)::tid FROM tail)
+     WHERE {newest_of_today} AND h.finalized_at > statement_timestamp() - interval '1 hour'
+       AND h.state IN ('completed', 'discarded')
      GROUP BY h.kind
     UNION ALL
     SELECT kind, sum(jobs), sum(jobs) FROM claimd.counted_since(statement_timestamp() - interval '1 hour') GROUP BY kind

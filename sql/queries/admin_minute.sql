@@ -3,18 +3,14 @@
 -- pages of today's history. If these pages do not reach back that far, the numbers are estimated from them, as in
 -- admin_stats_finished. Completed jobs that are not kept are counted, but not among the percentiles.
 -- shows: completed number, discarded number, cancelled number, wait_p95_s number, run_p95_s number, estimated bool
-WITH size AS (
-    SELECT COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
-               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 AS pages
-), tail AS MATERIALIZED (
-    SELECT GREATEST(0, pages - 2000) AS page FROM size
+WITH tail AS MATERIALIZED (
+    SELECT GREATEST(0, {pages_of_today} - 2000) AS page
 ), ended AS MATERIALIZED (
     SELECT h.state, h.finalized_at,
            CASE WHEN h.attempted_at > 'epoch' THEN GREATEST(0, extract(epoch FROM h.attempted_at - h.ready_at)) END AS wait_s,
            CASE WHEN h.attempted_at > 'epoch' THEN GREATEST(0, extract(epoch FROM h.finalized_at - h.attempted_at)) END AS run_s
       FROM claimd.job_history h
-     WHERE h.finalized_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-       AND h.ctid >= (SELECT format('(%s,0)', page)::tid FROM tail)
+     WHERE {newest_of_today}
 ), span AS (
     SELECT GREATEST(0.1, LEAST(60, CASE WHEN page > 0 THEN extract(epoch FROM statement_timestamp()
                                                                   - (SELECT min(finalized_at) FROM ended)) END)) AS seconds

@@ -4,19 +4,15 @@
 -- a moment, so no estimate exceeds what the pages of the two days can hold. Completed jobs that are not kept are counted separately.
 -- shows: minutes number, completed count, discarded count, cancelled count, per_s number, estimated bool hidden
 WITH size AS (
-    SELECT COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
-               || to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD'))), 0) / 8192 AS today,
+    SELECT {pages_of_today} AS today,
            COALESCE(pg_relation_size(to_regclass('claimd.job_history_'
                || to_char(statement_timestamp() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD'))), 0) / 8192 AS yesterday
 ), tail AS MATERIALIZED (
-    SELECT GREATEST(0, today - 2000) AS page, today, yesterday,
-           date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' AS midnight
-      FROM size
+    SELECT GREATEST(0, today - 2000) AS page, today, yesterday, {start_of_today} AS midnight FROM size
 ), ended AS MATERIALIZED (
     SELECT h.state, h.finalized_at
       FROM claimd.job_history h
-     WHERE h.finalized_at >= date_trunc('day', statement_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
-       AND h.ctid >= (SELECT format('(%s,0)', page)::tid FROM tail)
+     WHERE {newest_of_today}
 ), span AS (
     SELECT m, GREATEST(0.1, LEAST(m * 60, extract(epoch FROM statement_timestamp() - t.midnight),
                                   CASE WHEN t.page > 0 THEN extract(epoch FROM statement_timestamp()

@@ -2,16 +2,7 @@
 -- Kinds with due jobs that are not paused and that no live worker of their queue serves, among the first 20,000 due jobs of each
 -- lane. Hops over the feed index from lane to lane, so that the cost is bounded on a table of any size. has_workers: whether the
 -- queue has workers; hosts_of_kind: the hosts that serve the kind for other queues. Index: job_feed.
-WITH RECURSIVE lane AS (
-    (SELECT queue, priority, share, 1 AS n FROM claimd.job ORDER BY queue, priority, share LIMIT 1)
-    UNION ALL
-    SELECT j.queue, j.priority, j.share, l.n + 1
-      FROM lane l
-     CROSS JOIN LATERAL (SELECT queue, priority, share FROM claimd.job
-                          WHERE (queue, priority, share) > (l.queue, l.priority, l.share)
-                          ORDER BY queue, priority, share LIMIT 1) j
-     WHERE l.n < 20000
-)
+WITH RECURSIVE {lanes}
 SELECT l.queue, j.kind, count(*) AS jobs,
        EXISTS (SELECT FROM claimd.worker w WHERE NOT w.dead AND NOT w.stopped AND w.stale_at > statement_timestamp()
                   AND l.queue = ANY (w.queues)) AS has_workers,

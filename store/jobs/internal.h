@@ -47,8 +47,7 @@ struct job_store {
     struct kind_cache kinds;
     struct args_queue args;
 
-    /* At most one segment is in flight; requests that arrive before it ends go into the next one.
-     */
+    /* At most one segment is in flight; later requests go into the next one. */
     struct segment segment;
     bool is_in_flight;
     /* the session whose fences were checked to be new: its pg_up_since_us() */
