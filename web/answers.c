@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers that are the same for all: of verbs without parameters, of doctor, and of
- * the lock nodes. */
+ * Answers that are the same for all: of verbs without parameters, of doctor, and of the lock
+ * nodes. */
 #include "ctl/commands/doctor/doctor.h"
 #include "sql/queries.h"
 #include "web/api.h"
 
-static enum status make_doctor(const struct web *w, struct text *out, struct err *err)
+enum status web_make_doctor(struct web *w, const struct web_route *route, struct text *out,
+                            struct err *err)
 {
     struct report report = REPORT;
     const struct table *const tables[] = {&report.table};
+    (void)route;
     report.is_frequent = true;
     doctor_servers(&report, w->config);
     tables_put_json(tables, 1, out);
@@ -36,12 +38,14 @@ static enum status read_t_max(struct web *w, int64_t *ret_us, struct err *err)
 }
 
 /* Without PostgreSQL, the nodes are judged by the lease of the configuration. */
-static enum status make_nodes(struct web *w, struct text *out, struct err *err)
+enum status web_make_nodes(struct web *w, const struct web_route *route, struct text *out,
+                           struct err *err)
 {
     int64_t t_max_us = 0;
     struct err why = {0};
     auto_table struct table t = TABLE("lock_nodes", lock_node_columns);
     const struct table *const tables[] = {&t};
+    (void)route;
     (void)!read_t_max(w, &t_max_us, &why);
     enum status st = doctor_lock_nodes(&t, w->config, t_max_us, err);
     if (st != STATUS_OK) {
@@ -74,18 +78,19 @@ static enum status make_verb(struct web *w, const struct verb *verb, struct text
     return text_end(out, err);
 }
 
-enum status web_make_shared(void *ctx, const void *key, struct text *out, struct err *err)
+enum status web_make_verb(struct web *w, const struct web_route *route, struct text *out,
+                          struct err *err)
 {
-    struct web *w = ctx;
-    const struct web_route *route = key;
-    if (route->verb == NULL) {
-        bool is_of_nodes = route->shapes[0].columns == lock_node_columns;
-        return is_of_nodes ? make_nodes(w, out, err) : make_doctor(w, out, err);
-    }
     enum status st = make_verb(w, route->verb, out, err);
-    if (st == STATUS_UNAVAILABLE) { /* the session may have ended while nobody used it */
+    if (st == STATUS_UNAVAILABLE) { /* the session may have ended while it was idle */
         *err = (struct err){0};
         st = make_verb(w, route->verb, out, err);
     }
     return st;
+}
+
+enum status web_make_shared(void *ctx, const void *key, struct text *out, struct err *err)
+{
+    const struct web_route *route = key;
+    return route->make(ctx, route, out, err);
 }

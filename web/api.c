@@ -211,7 +211,7 @@ static void run(struct web *w, const struct web_route *route, struct web_request
     struct verb_call call;
     struct err err = {0};
     auto_web_texts struct web_texts texts = {.count = 0};
-    if (route->is_shared) {
+    if (route->make != NULL) {
         autotext struct text text = TEXT_INIT(WEB_ANSWER_MAX);
         enum status st = shared_get(w->shared, route, &text, &err);
         if (st == STATUS_OK) {

@@ -44,6 +44,8 @@ struct web_shape {
 };
 
 struct web_route;
+typedef enum status web_make(struct web *w, const struct web_route *route, struct text *out,
+                             struct err *err);
 typedef void web_handler(struct web *w, const struct web_route *route, struct web_request *q,
                          struct web_reply *r);
 
@@ -63,8 +65,8 @@ struct web_route {
     size_t field_count;
     const struct web_shape *shapes;
     size_t shape_count;
-    bool is_shared; /* one answer for all: of the verb; without one, of doctor or the lock nodes */
-    bool takes_key; /* an Idempotency-Key */
+    web_make *make;   /* one answer for all; NULL: each request has its own */
+    bool takes_key;   /* an Idempotency-Key */
     bool is_unlisted; /* not JSON in and out: described by hand in openapi.json */
 };
 
@@ -100,8 +102,9 @@ void web_run_call(struct web *w, const struct web_request *q, const struct verb_
 /* Reads the last minute, and adds it to the series. */
 enum status web_look_at_minute(struct web *w, struct err *err) MUST_USE;
 
-/* Makes the answer of a shared route: a shared_make. */
+/* Makes the answer of a route that has one for all: a shared_make. */
 shared_make web_make_shared;
+web_make web_make_verb, web_make_doctor, web_make_nodes;
 
 /* Appends the values of a JSON array as an array literal of PostgreSQL. */
 enum status web_put_array(const char *label, const json_t *array, struct text *out,

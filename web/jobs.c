@@ -101,17 +101,18 @@ static enum status read_page(const struct web_request *q, struct page *ret, stru
     return STATUS_OK;
 }
 
+const struct table_column jobs_page_columns[JOBS_PAGE_COLUMNS] = {
+    {"next_after", CELL_NUMBER}, {"searched", CELL_NUMBER}, {"is_cut", CELL_BOOL}};
+
 static enum status put_page(const struct web *w, const struct web_request *q, struct walk *walk,
                             struct text *out, struct err *err)
 {
-    static const struct table_column columns[] = {
-        {"next_after", CELL_NUMBER}, {"searched", CELL_NUMBER}, {"is_cut", CELL_BOOL}};
     char next[24];
     char searched[24];
     const char *const values[] = {walk->next > 0 ? next : NULL,
                                   walk->search != NULL ? searched : NULL,
                                   walk->is_cut && walk->next > 0 ? "t" : "f"};
-    auto_table struct table page = TABLE("page", columns);
+    auto_table struct table page = TABLE("page", jobs_page_columns);
     const struct table *const tables[] = {&walk->table, &page};
     page.is_record = true;
     (void)snprintf(next, sizeof next, "%lld", (long long)walk->next + 1);

@@ -27,6 +27,11 @@ struct jobs_act {
 };
 const struct jobs_act *jobs_act_find(const char *name); /* NULL = there is none */
 
+/* The record `page` of a list. searched: how many jobs were read for a search in args; is_cut: it
+ * ended before all of them were. */
+#define JOBS_PAGE_COLUMNS 3
+extern const struct table_column jobs_page_columns[JOBS_PAGE_COLUMNS];
+
 /* Does it to one job. NOT_FOUND: there is none. */
 enum status jobs_act_one(struct admin *a, const struct jobs_act *act, const char *id,
                          const char *even_completed, char ret_state[32], struct err *err) MUST_USE;

@@ -2,7 +2,7 @@
  *
  * The table of routes. Requests are matched against it, and openapi.json is made from it. */
 #include "ctl/commands/doctor/doctor.h"
-#include "web/api.h"
+#include "web/jobs.h"
 
 #define FIELDS(list) .fields = (list), .field_count = ARRAY_COUNT(list)
 #define SHAPES(list) .shapes = (list), .shape_count = ARRAY_COUNT(list)
@@ -38,8 +38,7 @@ static const struct web_field series_fields[] = {{"period", "string", "15m (defa
 static const struct web_shape doctor_shapes[] = {
     {"checks", .columns = report_columns, .column_count = REPORT_COLUMNS}};
 
-static const struct web_shape nodes_shapes[] = {
-    {"lock_nodes", .columns = lock_node_columns, .column_count = LOCK_NODE_COLUMNS}};
+static const struct web_shape nodes_shapes[] = {{"lock_nodes", COLUMNS(lock_node_columns)}};
 
 /* ---- jobs ---- */
 
@@ -64,9 +63,6 @@ static const struct web_field jobs_fields[] = {
     {"limit", "integer", "1 to 500; default 50"},
     {"after", "integer", "goes on below this id"},
     {"columns", "string", "of the answer, separated by commas"}};
-/* searched: how many jobs were read for q; is_cut: the search ended before all of them were. */
-static const struct table_column page_columns[] = {
-    {"next_after", CELL_NUMBER}, {"searched", CELL_NUMBER}, {"is_cut", CELL_BOOL}};
 static const struct table_column job_columns[] = {
     {"id", CELL_NUMBER},         {"kind", CELL_TEXT},       {"queue", CELL_TEXT},
     {"state", CELL_TEXT},        {"priority", CELL_NUMBER}, {"attempt", CELL_NUMBER},
@@ -75,8 +71,9 @@ static const struct table_column job_columns[] = {
     {"tags", CELL_TEXT},         {"args", CELL_JSON},       {"metadata", CELL_JSON},
     {"result", CELL_JSON},       {"error", CELL_TEXT},      {"progress", CELL_TEXT},
     {"owner", CELL_TEXT}};
-static const struct web_shape jobs_shapes[] = {{"jobs", COLUMNS(job_columns), .is_partial = true},
-                                               {"page", COLUMNS(page_columns), .is_record = true}};
+static const struct web_shape jobs_shapes[] = {
+    {"jobs", COLUMNS(job_columns), .is_partial = true},
+    {"page", COLUMNS(jobs_page_columns), .is_record = true}};
 
 static const struct table_column acted_columns[] = {{"id", CELL_NUMBER}, {"state", CELL_TEXT}};
 static const struct web_shape acted_shapes[] = {{"job", COLUMNS(acted_columns), .is_record = true}};
@@ -154,22 +151,22 @@ const struct web_route web_routes[] = {
 
     {READ, .path = "/api/v1/overview",
      .what = "Queues, workers, ends of the last minutes, trouble.", .verb = &VERB_HEALTH,
-     .is_shared = true},
+     .make = web_make_verb},
     {READ, .path = "/api/v1/series",
      .what = "What ended in each of the last minutes, since this server started.",
      .run = web_series, FIELDS(series_fields), SHAPES(series_shapes)},
     {READ, .path = "/api/v1/stats", .what = "Jobs by queue and state, and those that ended lately.",
-     .verb = &VERB_STATS, .is_shared = true},
+     .verb = &VERB_STATS, .make = web_make_verb},
     {READ, .path = "/api/v1/doctor", .what = "Checks of servers, versions, policies and clocks.",
-     SHAPES(doctor_shapes), .is_shared = true},
+     SHAPES(doctor_shapes), .make = web_make_doctor},
     {READ, .path = "/api/v1/lock-nodes",
      .what =
          "Whether each lock node votes, how fast it answers, and its clock against this host's.",
-     SHAPES(nodes_shapes), .is_shared = true},
+     SHAPES(nodes_shapes), .make = web_make_nodes},
     {READ, .path = "/api/v1/cluster", .what = "Schema, sizes, schedulers and workers.",
-     .verb = &VERB_CLUSTER, .is_shared = true},
+     .verb = &VERB_CLUSTER, .make = web_make_verb},
     {READ, .path = "/api/v1/queues", .what = "All queues.", .verb = &VERB_QUEUES,
-     .is_shared = true},
+     .make = web_make_verb},
     {READ, .path = "/api/v1/queues/{name}", .what = "One queue.", .verb = &VERB_QUEUE_SHOW,
      .run = web_queue_show},
     {ACT, .path = "/api/v1/queues/{name}/pause", .what = "Pauses a queue.",
@@ -209,7 +206,8 @@ const struct web_route web_routes[] = {
     {ACT, .path = "/api/v1/jobs/{id}/cancel", .what = "Cancels a job.", .run = web_job_act,
      SHAPES(acted_shapes)},
 
-    {READ, .path = "/api/v1/kinds", .what = "All kinds.", .verb = &VERB_KINDS, .is_shared = true},
+    {READ, .path = "/api/v1/kinds", .what = "All kinds.", .verb = &VERB_KINDS,
+     .make = web_make_verb},
     {READ, .path = "/api/v1/kinds/{name}", .what = "One kind.", .verb = &VERB_KIND_SHOW},
     {ACT, .path = "/api/v1/kinds/{name}/pause", .what = "Pauses a kind.", .verb = &VERB_KIND_PAUSE,
      .fixed = {"paused", "t"}},
@@ -262,7 +260,7 @@ const size_t web_route_count = ARRAY_COUNT(web_routes);
 const struct web_route *web_route_of(const struct verb *verb)
 {
     size_t i = 0;
-    while (web_routes[i].verb != verb || !web_routes[i].is_shared) {
+    while (web_routes[i].verb != verb || web_routes[i].make == NULL) {
         i++;
     }
     return &web_routes[i];
