@@ -32,18 +32,19 @@ enum status job_log_check(const struct job_log *wanted, struct err *err)
     return check_number("--generation", wanted->generation, 0, "", err);
 }
 
-static bool is_of_generation(const struct job_log *wanted, const struct table *attempts, size_t row)
+static bool is_of_generation(const struct job_log *wanted, const struct table *t, size_t row)
 {
     return wanted->generation == NULL ||
-           strcmp(table_value(attempts, row, "generation"), wanted->generation) == 0;
+           strcmp(table_value(t, row, "generation"), wanted->generation) == 0;
 }
 
-static bool is_wanted(const struct job_log *wanted, const struct table *attempts, size_t row)
+/* `column`: where the log is. */
+static bool is_wanted(const struct job_log *wanted, const struct table *t, size_t row,
+                      const char *column)
 {
-    return table_value(attempts, row, "log_tail") != NULL &&
-           is_of_generation(wanted, attempts, row) &&
+    return table_value(t, row, column) != NULL && is_of_generation(wanted, t, row) &&
            (wanted->attempt == NULL || is_all(wanted) ||
-            strcmp(table_value(attempts, row, "attempt"), wanted->attempt) == 0);
+            strcmp(table_value(t, row, "attempt"), wanted->attempt) == 0);
 }
 
 static enum status print_one(const struct table *t, size_t row, const char *column, FILE *out,
@@ -107,20 +108,13 @@ static enum status fail_absent(const struct job_log *wanted, const struct table 
         there.len > 1 ? "there are those of attempts " : "no log was kept", buf_at(&there));
 }
 
-static bool is_running_wanted(const struct job_log *wanted, const struct table *job)
-{
-    return table_value(job, 0, "log") != NULL && is_of_generation(wanted, job, 0) &&
-           (wanted->attempt == NULL || is_all(wanted) ||
-            strcmp(table_value(job, 0, "attempt"), wanted->attempt) == 0);
-}
-
 enum status job_log_print(const struct job_log *wanted, const struct table *job,
                           const struct table *attempts, FILE *out, struct err *err)
 {
     enum status st = STATUS_OK;
     size_t last = attempts->row_count;
     for (size_t row = 0; st == STATUS_OK && row < attempts->row_count; row++) {
-        if (is_wanted(wanted, attempts, row)) {
+        if (is_wanted(wanted, attempts, row, "log_tail")) {
             last = row;
             st = is_all(wanted) ? print_one(attempts, row, "log_tail", out, err) : STATUS_OK;
         }
@@ -128,7 +122,7 @@ enum status job_log_print(const struct job_log *wanted, const struct table *job,
     if (st != STATUS_OK) {
         return st;
     }
-    if (is_running_wanted(wanted, job)) {
+    if (is_wanted(wanted, job, 0, "log")) {
         return print_one(job, 0, "log", out, err);
     }
     if (last < attempts->row_count) {
