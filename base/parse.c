@@ -121,3 +121,17 @@ size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size)
     }
     return out;
 }
+
+void utf8_cut_head(const char **text, size_t *len, size_t max)
+{
+    size_t clean = 0;
+    size_t step = 0;
+    for (size_t i = 0; i < *len; i += step) {
+        clean += utf8_clean_octets(*text + i, *len - i, &step);
+    }
+    while (clean > max) {
+        clean -= utf8_clean_octets(*text, *len, &step);
+        *text += step;
+        *len -= step;
+    }
+}

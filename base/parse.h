@@ -29,6 +29,9 @@ size_t utf8_clean(const char *text, size_t len, char *ret_out, size_t size);
  * *ret_step to the number that it reads. */
 size_t utf8_clean_octets(const char *text, size_t len, size_t *ret_step);
 
+/* Cuts characters off the beginning of a text until utf8_clean() writes at most `max` bytes. */
+void utf8_cut_head(const char **text, size_t *len, size_t max);
+
 /* True if text[0..len) is valid UTF-8 without NUL. */
 bool utf8_is_clean(const char *text, size_t len);
 

@@ -62,21 +62,6 @@ static size_t clean_max(size_t len, size_t max)
     return least(len * 3, max);
 }
 
-/* Cuts the beginning of a log that would be too long when cleaned; the end of a log says more. */
-static void cut_head(const char **text, size_t *len, size_t max)
-{
-    size_t clean = 0;
-    size_t step = 0;
-    for (size_t i = 0; i < *len; i += step) {
-        clean += utf8_clean_octets(*text + i, *len - i, &step);
-    }
-    while (clean > max) {
-        clean -= utf8_clean_octets(*text, *len, &step);
-        *text += step;
-        *len -= step;
-    }
-}
-
 static int64_t delay_in_range(int64_t us)
 {
     int64_t least_us = us < 0 ? 0 : us;
@@ -88,7 +73,7 @@ enum status finish_new(const struct job_finish *from, finish_cb *done, void *ctx
 {
     const char *tail = from->log_tail;
     size_t tail_len = tail != NULL ? from->log_tail_len : 0;
-    cut_head(&tail, &tail_len, JOB_LOG_TAIL_MAX);
+    utf8_cut_head(&tail, &tail_len, JOB_LOG_TAIL_MAX); /* the end of a log says more */
     bool is_result_possible =
         from->result == NULL ||
         (from->result_len <= JOB_RESULT_MAX && utf8_is_clean(from->result, from->result_len));

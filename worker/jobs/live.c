@@ -13,7 +13,6 @@
 #define ALONE_US (10 * US_PER_S)
 #define GROUP_MAX 64
 #define LOG_BYTES ((size_t)4 << 10)
-#define CLEAN_FACTOR 3 /* a bad byte becomes U+FFFD */
 
 /* The rows of one statement; the texts are copies. */
 struct sent {
@@ -48,17 +47,17 @@ static bool has_news(const struct active_job *job)
             atomic_load(&page->checkpoint_count) != job->checkpoint_count);
 }
 
-/* A run that takes less than a second leaves its log to its finish: it costs no row of its own. */
-static bool has_logged(const struct active_job *job, int64_t now_us)
+static bool has_new_log(const struct active_job *job)
 {
     const struct runner_page *page = slot_page(job->slot);
     return atomic_load(&page->started_nonce) == job->nonce &&
-           atomic_load(&page->log_total) != job->log_total && now_us - job->started_us >= PERIOD_US;
+           atomic_load(&page->log_total) != job->log_total;
 }
 
-static bool is_inside(char c)
+/* A run that takes less than a second leaves its log to its finish: it costs no row of its own. */
+static bool has_logged(const struct active_job *job, int64_t now_us)
 {
-    return ((unsigned char)c & 0xc0) == 0x80;
+    return has_new_log(job) && now_us - job->started_us >= PERIOD_US;
 }
 
 /* Returns the end of the log, at most LOG_BYTES and valid UTF-8; NULL if it is not new. While a
@@ -66,27 +65,16 @@ static bool is_inside(char c)
 static char *take_log(struct active_job *job, size_t *ret_len)
 {
     char tail[JOB_LOG_TAIL_MAX];
-    const struct runner_page *page = slot_page(job->slot);
-    int64_t total = atomic_load(&page->log_total);
-    size_t len = run_log_tail(page, tail);
-    char *log = malloc(LOG_BYTES * CLEAN_FACTOR + 1);
+    const char *end = tail;
     *ret_len = 0;
-    if (log == NULL || total == job->log_total || atomic_load(&page->started_nonce) != job->nonce) {
-        free(log);
+    char *log = has_new_log(job) ? malloc(LOG_BYTES + 1) : NULL;
+    if (log == NULL) {
         return NULL;
     }
-    job->log_total = total;
-    size_t skip = len > LOG_BYTES ? len - LOG_BYTES : 0;
-    while (skip > 0 && skip < len && is_inside(tail[skip])) {
-        skip++;
-    }
-    size_t n = utf8_clean(tail + skip, len - skip, log, LOG_BYTES * CLEAN_FACTOR + 1);
-    size_t cut = n > LOG_BYTES ? n - LOG_BYTES : 0;
-    while (cut > 0 && is_inside(log[cut])) {
-        cut++;
-    }
-    memmove(log, log + cut, n - cut);
-    *ret_len = n - cut;
+    job->log_total = atomic_load(&slot_page(job->slot)->log_total);
+    size_t len = run_log_tail(slot_page(job->slot), tail);
+    utf8_cut_head(&end, &len, LOG_BYTES);
+    *ret_len = utf8_clean(end, len, log, LOG_BYTES + 1);
     return log;
 }
 
