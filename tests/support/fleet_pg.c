@@ -2,8 +2,8 @@
 #include "support/fleet_pg.h"
 
 #include "base/hash.h"
-#include "cluster/pg_data.h"
 #include "model/job.h"
+#include "support/pg_template.h"
 #include "support/suite.h"
 
 #include <check.h>
@@ -91,31 +91,27 @@ static void name_data(char *ret_name, size_t size)
     (void)snprintf(ret_name, size, "fleet-%08x", hash_bytes(text, (size_t)n));
 }
 
+static enum status make_template(void *ctx, struct err *err)
+{
+    struct fleet *f = ctx;
+    enum status st =
+        pg_server_create_db(&f->pg, TEMPLATE, NULL, f->conninfo, sizeof f->conninfo, err);
+    if (st == STATUS_OK) {
+        make_schema(f);
+    }
+    return st;
+}
+
 /* Makes the server below `f`, which has no daemons, with the schema in the database TEMPLATE. */
 static void start_with_template(struct fleet *f)
 {
     char dir[SERVER_PATH_MAX + 8];
-    char data[SERVER_PATH_MAX + 16];
     char name[32];
-    struct err why = {0};
     bool may_keep = f->options.pg_env == NULL; /* it may set the clock */
     (void)snprintf(dir, sizeof dir, "%s/pg", f->dir);
-    (void)snprintf(data, sizeof data, "%s/data", dir);
     name_data(name, sizeof name);
-    OK(dir_ensure(dir, 0755, &err));
-    enum status st = may_keep ? pg_data_copy(data, name, &why) : STATUS_NOT_FOUND;
-    ck_assert_msg(st == STATUS_OK || st == STATUS_NOT_FOUND, "%s", why.msg);
-    OK(pg_server_start_env(dir, false, f->options.pg_env, &f->pg, &err));
-    if (st == STATUS_OK) {
-        return;
-    }
-    OK(pg_server_create_db(&f->pg, TEMPLATE, NULL, f->conninfo, sizeof f->conninfo, &err));
-    make_schema(f);
-    if (may_keep) {
-        pg_server_stop(&f->pg);
-        OK(pg_data_keep(data, name, &err));
-        OK(pg_server_restart(&f->pg, &err));
-    }
+    OK(pg_template_start(dir, may_keep ? name : NULL, f->options.pg_env, make_template, f, &f->pg,
+                         &err));
 }
 
 static void create_db(struct fleet *f, const char *name)

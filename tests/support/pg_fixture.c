@@ -2,10 +2,10 @@
 #include "support/pg_fixture.h"
 
 #include "base/hash.h"
-#include "cluster/pg_data.h"
 #include "sql/queries.h"
 #include "store/admin.h"
 #include "store/migrate.h"
+#include "support/pg_template.h"
 #include "support/suite.h"
 
 #include <stdio.h>
@@ -52,9 +52,10 @@ static void name_data(char *ret_name, size_t size)
     (void)snprintf(ret_name, size, "schema-%08x", hash);
 }
 
-static enum status make_template(struct err *err)
+static enum status make_template(void *ctx, struct err *err)
 {
     char conninfo[SERVER_PATH_MAX];
+    (void)ctx;
     enum status st =
         pg_server_create_db(&world.server, TEMPLATE, NULL, conninfo, sizeof conninfo, err);
     if (st == STATUS_OK) {
@@ -63,32 +64,14 @@ static enum status make_template(struct err *err)
     return st == STATUS_OK ? of_today(conninfo, err) : st;
 }
 
-/* Migrating takes longer than all else that most tests do: the result is kept for the others. */
 static enum status start(struct err *err)
 {
-    char data[SERVER_PATH_MAX + 16];
     char name[32];
-    enum status st = dir_make(world.dir, sizeof world.dir, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    (void)snprintf(data, sizeof data, "%s/data", world.dir);
     name_data(name, sizeof name);
-    enum status kept = pg_data_copy(data, name, err);
-    if (kept != STATUS_OK && kept != STATUS_NOT_FOUND) {
-        return kept;
-    }
-    st = pg_server_start(world.dir, false, &world.server, err);
-    if (st != STATUS_OK || kept == STATUS_OK) {
-        return st;
-    }
-    st = make_template(err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    pg_server_stop(&world.server);
-    st = pg_data_keep(data, name, err);
-    return st == STATUS_OK ? pg_server_restart(&world.server, err) : st;
+    enum status st = dir_make(world.dir, sizeof world.dir, err);
+    return st != STATUS_OK
+               ? st
+               : pg_template_start(world.dir, name, NULL, make_template, NULL, &world.server, err);
 }
 
 int world_run(Suite *suite)
