@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A browser on the page of claimd-web, and requests to its API beside it."""
+"""A browser on the page of claimd-web."""
 
-import json
 import os
-import urllib.error
-import urllib.request
+import sys
+import unittest
 
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
@@ -29,40 +28,20 @@ FIND_BUTTON = """
 """
 
 
-def is_there():
-    return os.path.exists(CHROMIUM) and os.path.exists(DRIVER)
+def require_browser():
+    """Ends the program with exit code 77, which means skipped, if there is no browser."""
+    if not (os.path.exists(CHROMIUM) and os.path.exists(DRIVER)):
+        print("skipped: no chromium or chromedriver")
+        sys.exit(77)
 
 
-class Api:
-    """The API with a token."""
-
-    def __init__(self, url, token):
-        self.url = url.rstrip("/") + "/api/v1/"
-        self.token = token
-
-    def ask(self, method, path, body=None, **headers):
-        """Returns (status, the JSON of the answer)."""
-        request = urllib.request.Request(self.url + path, method=method,
-                                         data=None if method == "GET" else json.dumps(body or {}).encode())
-        request.add_header("Authorization", "Bearer " + self.token)
-        request.add_header("Content-Type", "application/json")
-        for name, value in headers.items():
-            request.add_header(name.replace("_", "-"), value)
-        try:
-            with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
-
-    def enqueue(self, kind, args=None, **more):
-        status, answer = self.ask("POST", "jobs", {"kind": kind, "args": args or {}, **more})
-        assert status == 200, answer
-        return answer["job"]["id"]
-
-    def job(self, job_id):
-        status, answer = self.ask("GET", f"jobs/{job_id}")
-        assert status == 200, answer
-        return answer["job"]
+def run_tests(options, cluster=None):
+    """Runs the tests of the main module with unittest's options, and stops the cluster. Returns the exit code."""
+    try:
+        return int(not unittest.main(argv=[sys.argv[0], *options], exit=False).result.wasSuccessful())
+    finally:
+        if cluster:
+            cluster.stop()
 
 
 class Page:

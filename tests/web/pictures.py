@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 
+from api import Api
 from cluster import OPERATOR, Cluster
-from page import Api, Page
+from page import Page
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))

@@ -12,15 +12,12 @@ the answer, and of the CPU time of claimd-web and its sessions of PostgreSQL. Ex
 
 import argparse
 import datetime
-import json
 import os
 import sys
 import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
+from api import Api
 from cluster import OPERATOR, Cluster
 
 KINDS = 10
@@ -101,7 +98,7 @@ def make(cluster, api, open_jobs, finished):
         INSERT INTO claimd.kind (name) SELECT 'k' || n FROM generate_series(0, {KINDS - 1}) AS n;
         SELECT claimd.schedule_set('nightly', 'k0', '0 3 * * *', queue => 'q0')""")
     for _ in range(RUNNING):
-        api("POST", "jobs", {"kind": "sleep", "args": {"ms": 3_600_000}, "timeout": "2h"})
+        api.enqueue("sleep", {"ms": 3_600_000}, timeout="2h")
     cluster.until("running jobs", lambda: int(cluster.sql(
         "SELECT count(*) FROM claimd.job WHERE state = 'running'")) == RUNNING)
     make_days(cluster)
@@ -135,27 +132,10 @@ def pages(open_jobs, finished):
     for name, job in (("open", last - 10), ("finished", FIRST + finished // 2), ("running", 1)):
         yield f"Job, {name}", f"jobs/{job}", False
     yield from (("Queues", "keys", False), ("Queue", "queues/q0", False), ("Schedules", "schedules", False),
-                ("Schedule", "schedules/nightly", False), ("Kinds", "kinds", False), ("Kind", "kinds/k3", False),
+                ("Schedule", "schedules/nightly", False), ("Kinds", "kinds", True), ("Kind", "kinds/k3", False),
                 ("Kind", "jobs?kind=k3&state=discarded,retryable&limit=5", False),
                 ("Kind without failures", "jobs?kind=k9&state=discarded,retryable&limit=5", False),
                 ("Cluster", "cluster", True), ("Cluster", "lock-nodes", True), ("Cluster", running, False), ("Cluster", "audit", False))
-
-
-class Client:
-    def __init__(self, url):
-        self.url = url.rstrip("/") + "/api/v1/"
-
-    def __call__(self, method, path, body=None):
-        data = None if method == "GET" else json.dumps(body or {}).encode()
-        request = urllib.request.Request(self.url + urllib.parse.quote(path, safe="/?&=,%"), data=data, method=method)
-        request.add_header("Authorization", "Bearer " + OPERATOR)
-        request.add_header("Content-Type", "application/json")
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                answer.read()
-                return answer.status
-        except urllib.error.HTTPError as error:
-            return error.code
 
 
 class Cpu:
@@ -188,10 +168,10 @@ def measure(cluster, api, requests, rounds):
         for request in requests:
             _, path, is_shared = request
             if is_shared:
-                api("POST", "queues/nowhere/resume")  # an act makes shared answers anew
+                api.ask("POST", "queues/nowhere/resume")  # an act makes shared answers anew
             cpu.find()
             before, start = cpu.ms(), time.monotonic()
-            status = api("GET", path)
+            status, _ = api.ask("GET", path)
             took = (time.monotonic() - start) * 1000
             if status != 200:
                 say(f"{path}: {status} after {took:.0f} ms")
@@ -228,7 +208,7 @@ def main():
     options = parser.parse_args()
     cluster = Cluster(options.bin, workers=1, env={"CLAIMD_WORKER_SLOTS": str(RUNNING + 2)})
     try:
-        api = Client(cluster.url)
+        api = Api(cluster.url, OPERATOR)
         say(f"cluster in {cluster.folder.name}")
         make(cluster, api, options.open, options.finished)
         requests = list(pages(options.open, options.finished))
@@ -236,7 +216,7 @@ def main():
         while options.hold and sys.stdin.readline().strip() != "q":
             cluster.programs[-1].terminate()
             cluster.programs.pop().wait()
-            api = Client(cluster.start_web("again.json"))
+            api = Api(cluster.start_web("again.json"), OPERATOR)
             over = report(measure(cluster, api, requests, options.rounds), options.limit_ms)
     finally:
         cluster.stop()

@@ -14,8 +14,9 @@ import unittest
 
 try:
     from selenium.common.exceptions import TimeoutException
+    from api import Api
     from cluster import OPERATOR, Cluster
-    from page import Api, Page, is_there
+    from page import Page, require_browser, run_tests
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -248,15 +249,10 @@ class Brand(unittest.TestCase):
 
 def main(words):
     global CLUSTER, API
-    if not is_there():
-        print("skipped: no chromium or chromedriver")
-        return 77
+    require_browser()
     CLUSTER = Cluster(words.pop(0))
     API = Api(CLUSTER.url, OPERATOR)
-    try:
-        return not unittest.main(argv=["test_inert.py", *words], exit=False).result.wasSuccessful()
-    finally:
-        CLUSTER.stop()
+    return run_tests(words, CLUSTER)
 
 
 if __name__ == "__main__":

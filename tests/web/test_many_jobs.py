@@ -15,8 +15,9 @@ import time
 import unittest
 
 try:
+    from api import Api
     from cluster import OPERATOR, Cluster
-    from page import Api, Page, is_there
+    from page import Page, require_browser, run_tests
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -160,15 +161,10 @@ class ManyJobs(unittest.TestCase):
 
 def main(words):
     global CLUSTER, ROWS
-    if not is_there():
-        print("skipped: no chromium or chromedriver")
-        return 77
+    require_browser()
     CLUSTER = Cluster(words[0], workers=1)
     ROWS = int(words[1])
-    try:
-        return not unittest.main(argv=["test_many_jobs.py", *words[2:]], exit=False).result.wasSuccessful()
-    finally:
-        CLUSTER.stop()
+    return run_tests(words[2:], CLUSTER)
 
 
 if __name__ == "__main__":

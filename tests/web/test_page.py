@@ -16,8 +16,9 @@ import unittest
 import uuid
 
 try:
+    from api import Api
     from cluster import OPERATOR, READER, Cluster
-    from page import Api, Keys, Page, is_there
+    from page import Keys, Page, require_browser, run_tests
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -444,19 +445,13 @@ class Dying(PageTest):
 def main(words):
     global URL, OPERATOR, READER, CLUSTER
     CLUSTER = None
-    if not is_there():
-        print("skipped: no chromium or chromedriver")
-        return 77
+    require_browser()
     if words and words[0].startswith("http"):
         URL, OPERATOR, READER, *words = words
     else:
         CLUSTER = Cluster(words.pop(0))
         URL = CLUSTER.url
-    try:
-        return not unittest.main(argv=["test_page.py", *words], exit=False).result.wasSuccessful()
-    finally:
-        if CLUSTER:
-            CLUSTER.stop()
+    return run_tests(words, CLUSTER)
 
 
 if __name__ == "__main__":
