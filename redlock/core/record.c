@@ -76,11 +76,13 @@ void record_release(const struct redlock_batch *b, size_t index)
     record("unlock", "inv", KEY_FIELDS(b, &b->keys[index]));
 }
 
-void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others)
+void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others,
+                      bool is_again)
 {
     const struct key *k = &b->keys[index];
     if (k->result == REDLOCK_OK && (k->ok_nodes >> node & 1U) != 0) {
         record("unlock", "fail", KEY_FIELDS(b, k), RECORD_I64("node", node),
-               RECORD_TEXT("found", is_others ? "others" : "nothing"));
+               RECORD_TEXT("found", is_others ? "others" : "nothing"),
+               RECORD_I64("again", is_again));
     }
 }

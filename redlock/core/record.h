@@ -15,6 +15,7 @@ void record_extended(const struct redlock_batch *b, size_t index, enum extend_ve
                      unsigned confirmed, unsigned denied, unsigned failed);
 void record_release(const struct redlock_batch *b, size_t index);
 /* Records that a release did not find our value on a node. */
-void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others);
+void record_not_found(const struct redlock_batch *b, size_t index, size_t node, bool is_others,
+                      bool is_again);
 
 #endif

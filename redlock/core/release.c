@@ -125,7 +125,8 @@ void release_part_over(struct release_part *part, bool is_acknowledged)
     }
     if (!is_acknowledged) {
         lock->counters.node_errors++;
-        r->to_send |= 1U << part->node;
+        r->to_send |= bit;
+        r->unanswered |= bit;
         if (clock_boot_us() >= r->expires_us || lock->is_closing) {
             give_up(r);
         } else {

@@ -34,6 +34,7 @@ struct release {
     int64_t sent_us;
     unsigned asked; /* bit per node to which it must be sent */
     unsigned to_send;
+    unsigned unanswered; /* bit per node that may have carried out an earlier try */
     /* Bit per node that has acknowledged it and gets it once more (lock.R1). */
     unsigned repeated;
     int64_t repeat_us;  /* earliest time of that repetition */

@@ -36,7 +36,8 @@ static void note(struct release *r, size_t node, struct release_item *item, enum
         found = FOUND_OTHERS;
     }
     if (found != FOUND_OURS) {
-        record_not_found(item->batch, item->index, node, found == FOUND_OTHERS);
+        bool is_again = (r->unanswered >> node & 1U) != 0;
+        record_not_found(item->batch, item->index, node, found == FOUND_OTHERS, is_again);
     }
     switch (found) {
     case FOUND_OURS:

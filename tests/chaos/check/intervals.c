@@ -11,8 +11,6 @@
 
 #define K2 "K2"
 #define EPSILON_NS NS_PER_MS /* one host, one clock: only the scheduler adds delay */
-/* After this time, a second attempt of our own may be the one that finds none. */
-#define FIRST_TRY_NS (20 * NS_PER_MS)
 #define ROUNDING_NS (NS_PER_MS / 10)
 
 struct interval {
@@ -101,12 +99,6 @@ static bool are_copies_in_doubt(const struct run *r, int64_t t)
     return fault_in(r, TRAIT_REDIS, t - 2 * r->c.ttl, t) != NULL || fault_is_beyond_locks(r, t);
 }
 
-/* A request without a reply in time is sent again over the next connection. */
-static bool may_be_sent_twice(const struct run *r, int64_t t)
-{
-    return fault_in(r, TRAIT_LATE | TRAIT_REDIS, t - r->c.ttl, t) != NULL;
-}
-
 static void check_copies(struct run *r, const struct event *e, const struct interval *i)
 {
     bool was_ours = i != NULL && i->from != 0 && e->t < end_of(i);
@@ -136,12 +128,11 @@ static void take_end(struct run *r, struct intervals *v, const struct event *e)
     struct interval *i = find(v, e);
     if (e->op == OP_UNLOCK && e->phase == PH_INV && i != NULL && e->t < i->end) {
         i->end = e->t;
-    } else if (e->op == OP_UNLOCK && e->phase == PH_FAIL && i != NULL &&
-               e->t < i->end + FIRST_TRY_NS) {
+    } else if (e->op == OP_UNLOCK && e->phase == PH_FAIL && i != NULL && !e->is_again) {
         struct interval before = *i; /* as before its release */
         before.end = NEVER;
         bool had_copy = (i->nodes >> (e->number & 31) & 1) != 0; /* an extension may miss a node */
-        if (had_copy && !may_be_sent_twice(r, e->t)) {
+        if (had_copy) {
             check_copies(r, e, &before);
         }
     } else if (e->op == OP_EXTEND && e->phase == PH_FAIL) {

@@ -162,6 +162,9 @@ static const struct planted planted[] = {
     {"a copy that its release did not find", "K2/S14", HISTORY, NULL,
      "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1',"
      "'node':2,'found':'nothing'}\n"},
+    {"a copy that an earlier try of its release has removed", NULL, HISTORY, NULL,
+     "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1',"
+     "'node':2,'found':'nothing','again':1}\n"},
     {"a copy that was not extended, and has ended by itself", NULL, HISTORY, NULL,
      "{'t':18003000000,'p':'w.2','op':'unlock','ph':'fail','key':'claimd:job:1','val':'cc1',"
      "'node':4,'found':'nothing'}\n"},
