@@ -145,10 +145,9 @@ START_TEST(E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early)
     ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
     int64_t deadline_us = redlock_batch_deadline_us(b, 0);
     proxies_fault(0, 5, &fault);
-    run_until(clock_boot_us() > deadline_us - 100 * US_PER_MS);
-    ck_assert_uint_eq(world.states[REDLOCK_STATE_LOST], 0);
-    run_until(world.states[REDLOCK_STATE_LOST] == 3); /* there was no confirmation */
+    run_until(world.states[REDLOCK_STATE_LOST] > 0); /* there was no confirmation */
     ck_assert_int_ge(world.lost_at_us, deadline_us);
+    run_until(world.states[REDLOCK_STATE_LOST] == 3);
     ck_assert_int_eq(redlock_batch_deadline_us(b, 0), deadline_us);
     world_release_all(b);
     proxies_stop();
