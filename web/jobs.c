@@ -115,7 +115,7 @@ static enum status put_page(const struct web *w, const struct web_request *q, st
     auto_table struct table page = TABLE("page", jobs_page_columns);
     const struct table *const tables[] = {&walk->table, &page};
     page.is_record = true;
-    (void)snprintf(next, sizeof next, "%lld", (long long)walk->next + 1);
+    (void)snprintf(next, sizeof next, "%lld", (long long)walk_after(walk));
     (void)snprintf(searched, sizeof searched, "%lld", (long long)walk->searched);
     enum status st = table_add(&page, values, err);
     if (st != STATUS_OK) {

@@ -61,7 +61,7 @@ static const struct web_field jobs_fields[] = {
      "a text within the args, as PostgreSQL writes them; reads the newest 10,000 jobs that the "
      "other parameters choose"},
     {"limit", "integer", "1 to 500; default 50"},
-    {"after", "integer", "goes on below this id"},
+    {"after", "integer", "goes on behind this id: next_after of the page before"},
     {"columns", "string", "of the answer, separated by commas"}};
 static const struct table_column job_columns[] = {
     {"id", CELL_NUMBER},         {"kind", CELL_TEXT},       {"queue", CELL_TEXT},

@@ -64,7 +64,7 @@ static const struct ctl_command rows[] = {
                  "claimctl jobs list --tag monthly --metadata '{\"customer\": 7}'\n"
                  "claimctl jobs list --state retryable --error timeout --limit 10 --json",
      .options = {FILTER_OPTIONS("default: all"),
-                 {"after", "ID", "continue below this id: next_after in JSON"},
+                 {"after", "ID", "continue behind this id: next_after in JSON"},
                  {"columns", "COLUMNS", "columns to show, in this order"},
                  {"limit", "N", "1 to 10000; default 50"}},
      .run = jobs_list},

@@ -88,6 +88,7 @@ static enum status read_states(struct filter *f, struct given *g)
         f->is_finished = true;
     }
     f->states = given_array(g, "state", true);
+    f->is_running = f->states != NULL && strcmp(f->states, "{\"running\"}") == 0;
     return g->err->status;
 }
 

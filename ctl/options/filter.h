@@ -11,6 +11,7 @@
 struct filter {
     bool is_open;     /* the states include open ones */
     bool is_finished; /* the states include finished ones */
+    bool is_running;  /* running is the only state */
     char since[HUMAN_TIME_MAX];
     char until[HUMAN_TIME_MAX]; /* "" = any */
     const char *states;         /* array literals, from here on */

@@ -69,14 +69,17 @@ class ManyJobs(unittest.TestCase):
         insert = """INSERT INTO claimd.job (kind, queue, scheduled_at, args, tags)
                     SELECT 'noop', 'later', now() + interval '1 day', jsonb_build_object('n', n),
                            CASE WHEN n = 1 THEN ARRAY['oldest'] END FROM generate_series(1, {}) AS n"""
+        cls.running = Api(CLUSTER.url, OPERATOR).enqueue("sleep", {"ms": 3_600_000}, timeout="2h")
+        CLUSTER.until("the run of a job", lambda: CLUSTER.sql("SELECT state FROM claimd.job") == "running")
         CLUSTER.sql("SET synchronous_commit = off;" + insert.format(ROWS), LOAD_S)
-        CLUSTER.sql(f"SELECT setval(pg_get_serial_sequence('claimd.job', 'id'), {ROWS + GAP});"
+        CLUSTER.sql(f"SELECT setval(pg_get_serial_sequence('claimd.job', 'id'), {cls.running + ROWS + GAP});"
                     f"{insert.format(NEWER)}; VACUUM ANALYZE claimd.job", LOAD_S)
         cls.plans = Plans(CLUSTER)
         url = CLUSTER.start_web("many.json")
         cls.api = Api(url, OPERATOR)
-        cls.newest = ROWS + GAP + NEWER
-        cls.oldest = int(CLUSTER.sql("SELECT min(id) FROM claimd.job"))
+        cls.addClassCleanup(cls.api.ask, "POST", f"jobs/{cls.running}/cancel")
+        cls.oldest = cls.running + 1
+        cls.newest = cls.running + ROWS + GAP + NEWER
         cls.page = Page(url)
         cls.addClassCleanup(cls.page.close)
         cls.page.log_in(OPERATOR)
@@ -113,13 +116,18 @@ class ManyJobs(unittest.TestCase):
             ids, after = self.get(f"limit={PAGE}&after={after}")
             found += ids
         newer = list(range(self.newest, self.newest - NEWER, -1))
-        self.assertEqual(found, newer + list(range(ROWS, ROWS - 6 * PAGE + NEWER, -1)))
+        self.assertEqual(found, newer + list(range(self.oldest + ROWS - 1, self.oldest + ROWS - 1 - 6 * PAGE + NEWER, -1)))
         self.assert_bounded(PAGE_ROWS)
 
     def test_each_page_takes_less_than_a_second_wherever_it_is(self):
         for after in (self.newest + 1, ROWS // 2, self.oldest + PAGE):
             self.assertLess(self.fastest(lambda: self.get(f"limit={PAGE}&after={after}")), FAST_S, after)
         self.assert_bounded(PAGE_ROWS)
+
+    def test_the_oldest_job_is_seen_running_at_once(self):
+        self.assertEqual(self.get(f"state=running&limit={PAGE}")[0], [self.running])
+        self.assert_bounded(STEP_ROWS)
+        self.assertEqual(self.get("state=running&limit=1"), ([self.running], self.running))
 
     def show(self, place, first):
         self.page.go("#/")

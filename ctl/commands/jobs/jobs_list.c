@@ -52,7 +52,7 @@ static void say_next(const struct listing *l)
             put_word(out, l->args->given[i].value);
         }
     }
-    (void)fprintf(out, " --after %lld\n", (long long)l->walk.next + 1);
+    (void)fprintf(out, " --after %lld\n", (long long)walk_after(&l->walk));
 }
 
 static enum status print_listing(struct listing *l, struct err *err)
@@ -62,7 +62,7 @@ static enum status print_listing(struct listing *l, struct err *err)
     const char *const values[] = {l->walk.next > 0 ? next : NULL};
     auto_table struct table page = TABLE("page", page_columns);
     page.is_record = true;
-    (void)snprintf(next, sizeof next, "%lld", (long long)l->walk.next + 1);
+    (void)snprintf(next, sizeof next, "%lld", (long long)walk_after(&l->walk));
     const struct table *const tables[] = {&l->walk.table, &page};
     enum status st = table_add(&page, values, err);
     if (st != STATUS_OK) {

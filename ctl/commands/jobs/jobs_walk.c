@@ -115,8 +115,16 @@ static enum status count_searched(struct walk *w, const struct admin_rows *rows,
     return parse_i64(lowest, strlen(lowest), 1, INT64_MAX, low, err);
 }
 
-/* Reads the jobs from *low up. *low becomes higher if not all of them were read. */
-static enum status read_range(struct walk *w, int64_t *low, struct err *err)
+static const struct pg_statement *list_statement(const struct walk *w)
+{
+    if (w->search != NULL) {
+        return &SQL_ADMIN_JOBS_SEARCH;
+    }
+    return w->is_rising ? &SQL_ADMIN_JOBS_OLDEST : VERB_JOBS_LIST.statement;
+}
+
+/* Reads the jobs from *low to `high`. *low becomes higher if a search did not read all of them. */
+static enum status read_range(struct walk *w, int64_t *low, int64_t high, struct err *err)
 {
     const struct filter *f = &w->filter;
     char lowest[24];
@@ -127,7 +135,7 @@ static enum status read_range(struct walk *w, int64_t *low, struct err *err)
     most = most < w->step ? most : w->step;
     (void)snprintf(most_text, sizeof most_text, "%lld", (long long)most);
     (void)snprintf(lowest, sizeof lowest, "%lld", (long long)*low);
-    (void)snprintf(highest, sizeof highest, "%lld", (long long)w->next);
+    (void)snprintf(highest, sizeof highest, "%lld", (long long)high);
     (void)snprintf(left, sizeof left, "%lld", (long long)w->limit - (long long)w->table.row_count);
     const char *const params[] = {f->is_open ? "t" : "f",
                                   f->is_finished ? "t" : "f",
@@ -141,18 +149,18 @@ static enum status read_range(struct walk *w, int64_t *low, struct err *err)
                                   f->tags,
                                   f->worker,
                                   f->error,
-                                  w->search != NULL ? most_text : left,
+                                  w->search != NULL ? most_text
+                                  : w->is_rising    ? NULL
+                                                    : left,
                                   w->search != NULL ? SEARCH_COLUMNS : text_str(&w->wanted),
                                   f->metadata,
                                   f->batch,
                                   f->owner,
                                   f->map,
-                                  w->search, /* from here on: only of a search */
+                                  w->is_rising ? left : w->search, /* not of jobs_list */
                                   left};
     auto_admin_rows struct admin_rows *rows = NULL;
-    const struct pg_statement *statement =
-        w->search != NULL ? &SQL_ADMIN_JOBS_SEARCH : VERB_JOBS_LIST.statement;
-    enum status st = admin_query(w->admin, statement, params, &rows, err);
+    enum status st = admin_query(w->admin, list_statement(w), params, &rows, err);
     if (st == STATUS_OK && w->search != NULL) {
         st = count_searched(w, rows, most, low, err);
     }
@@ -162,16 +170,18 @@ static enum status read_range(struct walk *w, int64_t *low, struct err *err)
     return take_rows(w, rows, err);
 }
 
-/* Goes down to the next job that there is, so that a gap of ids costs nothing, and does not let the
+/* Goes on to the next job that there is, so that a gap of ids costs nothing, and does not let the
  * ranges grow. */
 static enum status skip_gap(struct walk *w, struct err *err)
 {
-    char highest[24];
-    (void)snprintf(highest, sizeof highest, "%lld", (long long)w->next);
-    const char *const params[] = {w->filter.is_open ? "t" : "f", w->filter.is_finished ? "t" : "f",
-                                  highest};
+    char next[24];
+    (void)snprintf(next, sizeof next, "%lld", (long long)w->next);
+    const char *const up[] = {next};
+    const char *const down[] = {w->filter.is_open ? "t" : "f", w->filter.is_finished ? "t" : "f",
+                                next};
     auto_admin_rows struct admin_rows *rows = NULL;
-    enum status st = admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, params, &rows, err);
+    enum status st = w->is_rising ? admin_query(w->admin, &SQL_ADMIN_JOBS_FIRST, up, &rows, err)
+                                  : admin_query(w->admin, &SQL_ADMIN_JOBS_LAST, down, &rows, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -213,9 +223,10 @@ static enum status walk_step(struct walk *w, int64_t *range, int64_t fast_us, bo
     if (st != STATUS_OK || w->next == 0) {
         return st;
     }
-    int64_t lowest = w->next > *range ? w->next - *range + 1 : 1;
+    int64_t lowest = w->is_rising ? w->next : w->next > *range ? w->next - *range + 1 : 1;
+    int64_t highest = w->is_rising ? w->next + *range - 1 : w->next;
     int64_t low = lowest;
-    st = read_range(w, &low, err);
+    st = read_range(w, &low, highest, err);
     if (is_too_much(w, st, err) && start < w->first) {
         *err = (struct err){0};
         *ret_is_over = true;
@@ -228,7 +239,7 @@ static enum status walk_step(struct walk *w, int64_t *range, int64_t fast_us, bo
     int64_t range_max = w->search != NULL ? SEARCH_MOST : RANGE_MAX;
     *range = low == lowest ? next_size(*range, took_us, fast_us, 1000, range_max) : *range;
     w->step = next_size(w->step, took_us, fast_us, 1, WALK_SEARCH_MAX);
-    w->next = low - 1;
+    w->next = w->is_rising ? highest + 1 : low - 1;
     return STATUS_OK;
 }
 
@@ -249,7 +260,7 @@ enum status walk_on(struct walk *w, int64_t limit_us, struct err *err)
     }
     w->is_cut = w->is_cut || is_over;
     if ((int64_t)w->table.row_count == w->limit) {
-        w->next = w->last_id - 1;
+        w->next = w->is_rising ? w->last_id + 1 : w->last_id - 1;
     }
     return STATUS_OK;
 }
@@ -267,8 +278,14 @@ static enum status find_batch(struct admin *a, const char *id, struct err *err)
 enum status walk_start(struct walk *w, int64_t after, struct err *err)
 {
     const char *batch = w->filter.batch;
-    w->next = after - 1;
+    w->is_rising = w->filter.is_running && w->search == NULL;
+    w->next = !w->is_rising ? after - 1 : after == INT64_MAX ? 1 : after + 1;
     return batch != NULL ? find_batch(w->admin, batch, err) : STATUS_OK;
+}
+
+int64_t walk_after(const struct walk *w)
+{
+    return w->is_rising ? w->next - 1 : w->next + 1;
 }
 
 /* ---- the walk itself ---- */

@@ -56,7 +56,7 @@ static enum status add_job(struct watch *w, const char *text, struct err *err)
     return STATUS_OK;
 }
 
-/* Finds the newest matching jobs; only open ones, unless states are given. */
+/* Finds matching jobs, as walks do; only open ones, unless states are given. */
 static enum status find(struct walk *walk, const struct ctl_args *args, struct err *err)
 {
     int64_t now_us = 0;
@@ -91,8 +91,9 @@ static enum status choose(struct watch *w, const struct ctl_args *args, struct e
         return st;
     }
     st = find(&walk, args, err);
-    for (size_t i = walk.table.row_count; st == STATUS_OK && i > 0; i--) { /* the oldest first */
-        st = add_job(w, table_cell(&walk.table, i - 1, 0), err);
+    size_t count = walk.table.row_count;
+    for (size_t i = 0; st == STATUS_OK && i < count; i++) { /* the oldest first */
+        st = add_job(w, table_cell(&walk.table, walk.is_rising ? i : count - 1 - i, 0), err);
     }
     walk_release(&walk);
     return st;

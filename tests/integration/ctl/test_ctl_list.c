@@ -139,6 +139,19 @@ START_TEST(pages_join_without_a_gap_or_a_double)
 }
 END_TEST
 
+START_TEST(running_jobs_are_listed_from_the_oldest_up)
+{
+    add_jobs();
+    ctl_sql("UPDATE claimd.job SET state = 'running', worker_id = '" WORKER "' WHERE id < 3");
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--state", "running", "--limit", "2", "--json"), 0);
+    ck_assert_str_eq(ids(), "1,2");
+    assert_says("\"next_after\": 2}");
+    ck_assert_int_eq(ctl_exit("jobs", "list", "--state", "running", "--after", "2", "--json"), 0);
+    ck_assert_str_eq(ids(), "4");
+    assert_says("\"next_after\": null}");
+}
+END_TEST
+
 START_TEST(columns_are_those_asked_for_in_their_order)
 {
     add_jobs();
@@ -326,6 +339,7 @@ int main(void)
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, each_filter_finds_what_it_says);
     tcase_add_test(tests, pages_join_without_a_gap_or_a_double);
+    tcase_add_test(tests, running_jobs_are_listed_from_the_oldest_up);
     tcase_add_test(tests, columns_are_those_asked_for_in_their_order);
     tcase_add_test(tests, what_was_cancelled_before_it_was_due_is_not_ready_in_an_hour);
     tcase_add_test(tests, help_names_every_column);

@@ -159,17 +159,23 @@ function searchNotice({ page }, params) {
     tools: h("a.button.slim", { href: href("jobs", null, after) }, "Search older") });
 }
 
+// The server walks running jobs from the oldest up: a backlog is younger than they are.
+function isOldestFirst(params) {
+  return params.get("state") === "running" && !params.has("q");
+}
+
 function pager(data, params) {
   const next = data.page.next_after;
   const isCut = next !== null && !params.has("q") && data.jobs.length < Number(params.get("limit") ?? PAGE);
   const to = (after) => href("jobs", null, { ...Object.fromEntries(params), after });
+  const [first, more] = isOldestFirst(params) ? ["Oldest", "Newer"] : ["Newest", "Older"];
   return [
     isCut && notice("warn", "The search was stopped after 1 s.",
       { tools: h("a.button.slim", { href: to(next) }, "Continue") }),
     h("nav.row", { "aria-label": "pages of jobs" },
       params.has("after") && h("a.button", { href: href("jobs", null, withoutFilter(params, "after")) },
-        "Newest"),
-      next !== null && h("a.button.push", { href: to(next), rel: "next" }, "Older"))];
+        first),
+      next !== null && h("a.button.push", { href: to(next), rel: "next" }, more))];
 }
 
 // Also shown when the list cannot be loaded, so that a refused filter can be removed.
