@@ -39,7 +39,7 @@ static struct {
     /* the job store */
     claim_cb *claimed;
     int claims;
-    int asked_due; /* job_store_due() */
+    int asked_due; /* QUESTION_DUE */
 
     /* the hints */
     int64_t pushed[BATCH_MAX];
@@ -159,42 +159,21 @@ enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_
     return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
 }
 
-/* All of them wait. */
-enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                          next_cb *done, void *ctx, struct err *err)
+/* All jobs of held locks wait. */
+enum status job_store_ask(struct job_store *s, enum job_question question, const int64_t *ids,
+                          size_t count, freed_cb *each, answered_cb *done, void *ctx,
+                          struct err *err)
 {
     (void)s;
-    (void)err;
+    if (question != QUESTION_DUE) {
+        return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
+    }
     t.asked_due++;
     for (size_t i = 0; i < count; i++) {
         each(ctx, &(struct freed_job){.id = ids[i], .queue = "default"});
     }
     done(ctx, STATUS_OK);
     return STATUS_OK;
-}
-
-enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
-{
-    (void)s;
-    (void)ids;
-    (void)count;
-    (void)each;
-    (void)done;
-    (void)ctx;
-    return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
-}
-
-enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
-{
-    (void)s;
-    (void)ids;
-    (void)count;
-    (void)each;
-    (void)done;
-    (void)ctx;
-    return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
 }
 
 /* ---- in place of the hints ---- */

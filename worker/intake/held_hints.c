@@ -70,8 +70,8 @@ static void on_due(uv_timer_t *timer)
     for (size_t i = 0; i < h->asked_count; i++) {
         ids[i] = h->asked[i].id;
     }
-    if (job_store_due(in->env.servers->store, ids, h->asked_count, on_waiting, on_answered, in,
-                      NULL) != STATUS_OK) {
+    if (job_store_ask(in->env.servers->store, QUESTION_DUE, ids, h->asked_count, on_waiting,
+                      on_answered, in, NULL) != STATUS_OK) {
         on_answered(in, STATUS_UNAVAILABLE);
     }
 }

@@ -97,8 +97,8 @@ static void on_flushed(void *ctx)
     }
     size_t count = l->refused_count;
     l->refused_count = 0;
-    if (job_store_next(in->env.servers->store, l->refused, count, add_hint, on_next, in, NULL) !=
-        STATUS_OK) {
+    if (job_store_ask(in->env.servers->store, QUESTION_NEXT, l->refused, count, add_hint, on_next,
+                      in, NULL) != STATUS_OK) {
         on_next(in, STATUS_UNAVAILABLE);
     }
 }

@@ -70,8 +70,8 @@ bool sift_popped(struct intake *in, const struct hint *list, size_t count)
         ids[i] = list[i].id;
         s->is_open[i] = false;
     }
-    if (job_store_find(in->env.servers->store, ids, count, on_open, on_answered, in, NULL) !=
-        STATUS_OK) {
+    if (job_store_ask(in->env.servers->store, QUESTION_EXISTS, ids, count, on_open, on_answered, in,
+                      NULL) != STATUS_OK) {
         return false;
     }
     s->asked_count = count;
