@@ -57,17 +57,20 @@ static void refused_before_lock(struct intake *in, struct active_job *job, enum 
     }
 }
 
+/* If too many are refused, the keys of this job are most likely asked for already. */
+static void ask_for_next(struct intake *in, const struct active_job *job)
+{
+    question_add(&in->questions[QUESTION_NEXT], &(struct hint){.id = job->id, .queue = job->queue});
+}
+
 static void let_refused_go(struct intake *in, struct active_job *job)
 {
-    int64_t id = job->id;
-    bool is_limited = job->refused == CLAIM_LIMITED;
-    if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER && !is_limited) {
+    if (job->refused == CLAIM_LIMITED) {
+        ask_for_next(in, job);
+    } else if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER) {
         let_go_hint(in, job);
     }
     let_go_job(in, job);
-    if (is_limited) {
-        limits_refused(in, id);
-    }
 }
 
 static void on_refused(struct intake *in, const struct refused_job *r)
@@ -100,10 +103,10 @@ static void on_refused(struct intake *in, const struct refused_job *r)
     if (r->why == CLAIM_NOT_TRIED) {
         room_pause(in);
     }
-    let_go_job(in, job);
     if (r->why == CLAIM_LIMITED) {
-        limits_refused(in, r->id);
+        ask_for_next(in, job);
     }
+    let_go_job(in, job);
 }
 
 /* ---- claimed jobs ---- */
@@ -344,7 +347,7 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     }
     sift_claimed(&in->sift, count, gone, refused_count);
     limits_answered(in, count, limited);
-    limits_ask(in);
+    question_ask(&in->questions[QUESTION_NEXT]);
     limits_update(in);
     in->env.due->ready = true;
     in->env.due->room = true;

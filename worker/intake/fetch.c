@@ -173,7 +173,7 @@ static bool is_active(struct intake *in, const struct hint *h)
 {
     const struct active_job *job = active_find(in->env.active, h->id);
     if (job != NULL && active_phase(job) == ACTIVE_FINISHING) {
-        held_hints_add(in, h);
+        let_go_held(in, h);
     }
     return job != NULL;
 }
