@@ -354,8 +354,13 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     in->env.due->end = true;
 }
 
-bool claim_ask(struct intake *in, const int64_t *ids, size_t count, size_t ahead_from)
+bool claim_ask(struct intake *in, struct active_job *const *jobs, size_t count, size_t ahead_from)
 {
+    int64_t ids[REDLOCK_KEYS_MAX];
+    assert(count <= REDLOCK_KEYS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = jobs[i]->id;
+    }
     struct claim_request request = {.ids = ids,
                                     .count = count,
                                     .kinds = in->env.kinds->served.names,
