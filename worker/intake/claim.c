@@ -165,12 +165,6 @@ void claim_place_long(struct intake *in)
     }
 }
 
-static void push_ready(struct intake *in, struct active_job *job)
-{
-    lengths_fetched(in->env.lengths, clock_boot_us() - job->popped_us);
-    active_push_ready(in->env.active, job);
-}
-
 static void on_args(void *ctx, enum status st, const struct job_args *args);
 
 struct args_wait {
@@ -216,7 +210,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
         active_leave(in->env.active, job);
         return;
     }
-    push_ready(in, job);
+    claim_do(in, job, DO_GO_ON);
     in->env.due->ready = true;
 }
 
@@ -263,24 +257,19 @@ static bool keep_claimed(struct intake *in, struct active_job *job, const struct
     return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
 }
 
-/* Fetches the job's args or makes it ready for a runner, after checking the deadline again
- * (ARCHITECTURE §4.7). */
-static void go_on(struct intake *in, struct active_job *job)
-{
-    if (!lease_is_held(job, clock_boot_us()) || in->env.standing->stage != WORKER_RUNNING) {
-        active_leave(in->env.active, job);
-    } else if (job->args == NULL) {
-        fetch_args(in, job);
-    } else {
-        push_ready(in, job);
-    }
-}
-
 void claim_do(struct intake *in, struct active_job *job, enum active_action action)
 {
+    int64_t now = clock_boot_us();
     switch (action) {
     case DO_GO_ON:
-        go_on(in, job);
+        if (!lease_is_held(job, now) || in->env.standing->stage != WORKER_RUNNING) {
+            active_leave(in->env.active, job); /* ARCHITECTURE §4.7 */
+        } else if (job->args == NULL) {
+            fetch_args(in, job);
+        } else {
+            lengths_fetched(in->env.lengths, now - job->popped_us);
+            active_push_ready(in->env.active, job);
+        }
         break;
     case DO_HAND_BACK:
         active_leave(in->env.active, job);
