@@ -50,7 +50,7 @@ static enum status take_hello(struct slot *s, const char *body, size_t len, stru
     }
     slot_go_on(s);
     if (s->child.state == CHILD_IDLE) {
-        s->options.events->room(s->options.ctx, s);
+        s->options.events->room(s->options.jobs, s);
     }
     return STATUS_OK;
 }
@@ -202,7 +202,7 @@ void slot_take_results(struct slot *s)
         slot_look_after(s, overdue_nonce);
     }
     if (s->jobs.count < had && slot_is_up(s)) {
-        s->options.events->room(s->options.ctx, s);
+        s->options.events->room(s->options.jobs, s);
     }
 }
 
