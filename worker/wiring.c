@@ -114,30 +114,6 @@ static void on_hello(void *worker, struct slot *slot, const char *json, size_t l
     kinds_take_hello(&w->membership, slots_index(&w->slots, slot), slot_hellos(slot), json, len);
 }
 
-static void on_room(void *worker, struct slot *slot)
-{
-    struct worker *w = worker;
-    run_on_room(&w->jobs, slot);
-}
-
-static void on_ended(void *worker, struct slot *slot, void *job, const struct slot_run *run)
-{
-    struct worker *w = worker;
-    run_on_ended(&w->jobs, slot, job, run);
-}
-
-static void on_returned(void *worker, struct slot *slot, void *job)
-{
-    struct worker *w = worker;
-    run_on_returned(&w->jobs, slot, job);
-}
-
-static void on_died(void *worker, struct slot *slot, int pid, const char *text)
-{
-    struct worker *w = worker;
-    run_on_died(&w->jobs, slot, pid, text);
-}
-
 static void on_load_died(void *worker, struct slot *slot, const char *file, const char *text,
                          bool is_hung)
 {
@@ -147,8 +123,8 @@ static void on_load_died(void *worker, struct slot *slot, const char *file, cons
 }
 
 const struct slot_events wiring_slot_events = {.hello = on_hello,
-                                               .room = on_room,
-                                               .ended = on_ended,
-                                               .returned = on_returned,
-                                               .died = on_died,
+                                               .room = run_on_room,
+                                               .ended = run_on_ended,
+                                               .returned = run_on_returned,
+                                               .died = run_on_died,
                                                .load_died = on_load_died};

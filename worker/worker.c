@@ -356,6 +356,7 @@ static enum status open_slots(struct worker *w, struct err *err)
                                    .jobs_max = w->servers.config->worker.runner_jobs_max,
                                    .age_us = w->servers.config->worker.runner_age_us,
                                    .events = &wiring_slot_events,
+                                   .jobs = &w->jobs,
                                    .ctx = w};
     return slots_open(&w->slots, &options, (size_t)w->servers.config->worker.slots, err);
 }

@@ -86,7 +86,7 @@ enum claim_refusal {
      * lock.G5): drop the hint. */
     CLAIM_GONE,
     CLAIM_LATER, /* not due yet: drop the hint, the job is fed when it is due */
-    /* its limit is reached: drop the hint, and call job_store_next() when its lease is gone */
+    /* its limit is reached: drop the hint, and ask QUESTION_NEXT when its lease is gone */
     CLAIM_LIMITED,
     /* As many jobs of its queue run as its limit allows: put the hint back, and leave the queue
      * alone for a while. */
@@ -232,23 +232,24 @@ typedef void args_cb(void *ctx, enum status st, const struct job_args *args);
 enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_cb *done, void *ctx,
                            struct err *err) MUST_USE;
 
-/* ---- limits ---- */
+/* ---- questions about jobs ---- */
 
-/* Looks for claimable jobs in place of jobs that were refused as LIMITED, at most 500. Call it when
- * the release of their leases was acknowledged: a hint may have been dropped because of those
- * leases. Calls `each` for every job that may be claimed within the same limits by now, then
- * `done`; UNAVAILABLE: not known. */
-typedef void next_cb(void *ctx, enum status st);
-enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err) MUST_USE;
+enum job_question {
+    QUESTION_EXISTS, /* which of these jobs exist and have not ended */
+    QUESTION_DUE,    /* which of these jobs are available and due */
+    /* Which jobs may be claimed by now in place of these, which were refused as LIMITED. Ask when
+     * the release of their leases was acknowledged: a hint may have been dropped because of those
+     * leases. */
+    QUESTION_NEXT,
+    QUESTION_COUNT
+};
 
-/* Does the same for the given jobs (at most 500) that are available and due. */
-enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                          next_cb *done, void *ctx, struct err *err) MUST_USE;
-
-/* Does the same for the given jobs (at most 500) that exist and have not ended. */
-enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err) MUST_USE;
+/* Asks about at most 500 jobs. Calls `each` for every job that the answer names, then `done`;
+ * UNAVAILABLE: not known. */
+typedef void answered_cb(void *ctx, enum status st);
+enum status job_store_ask(struct job_store *s, enum job_question question, const int64_t *ids,
+                          size_t count, freed_cb *each, answered_cb *done, void *ctx,
+                          struct err *err) MUST_USE;
 
 struct job_store_counters {
     uint64_t claimed;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds jobs that may be claimed: because a run has ended, because they were refused for a limit,
- * or because their lock was held. */
+ * Answers questions about jobs, and finds those that may be claimed because a run has ended. */
 #include "sql/queries.h"
 #include "store/jobs/internal.h"
 #include "store/jobs/segment.h"
@@ -21,63 +20,49 @@ void segment_tell_freed_rows(const struct pg_result *rows, freed_cb *on_freed, v
     }
 }
 
-struct next_request {
+struct question_wait {
     struct job_store *store;
     freed_cb *each;
-    next_cb *done;
+    answered_cb *done;
     void *ctx;
 };
 
-static void on_next(void *ctx, enum status st, const struct pg_result *const *results,
-                    const struct err *err)
+static void on_answered(void *ctx, enum status st, const struct pg_result *const *results,
+                        const struct err *err)
 {
     (void)err;
-    struct next_request *n = ctx;
-    if (store_request_ended(n->store)) {
+    struct question_wait *q = ctx;
+    if (store_request_ended(q->store)) {
         if (st == STATUS_OK) {
-            segment_tell_freed_rows(results[0], n->each, n->ctx);
+            segment_tell_freed_rows(results[0], q->each, q->ctx);
         }
-        n->done(n->ctx, st == STATUS_OK ? STATUS_OK : STATUS_UNAVAILABLE);
+        q->done(q->ctx, st == STATUS_OK ? STATUS_OK : STATUS_UNAVAILABLE);
     }
-    free(n);
+    free(q);
 }
 
-static enum status ask(const struct next_request *request, const struct pg_statement *statement,
-                       const int64_t *ids, size_t count, struct err *err)
+static const struct pg_statement *const statements[QUESTION_COUNT] = {
+    [QUESTION_EXISTS] = &SQL_JOB_FIND,
+    [QUESTION_DUE] = &SQL_JOB_DUE,
+    [QUESTION_NEXT] = &SQL_LIMIT_NEXT,
+};
+
+enum status job_store_ask(struct job_store *s, enum job_question question, const int64_t *ids,
+                          size_t count, freed_cb *each, answered_cb *done, void *ctx,
+                          struct err *err)
 {
     assert(count <= CLAIM_IDS_MAX);
-    struct next_request *n = malloc(sizeof *n);
-    if (n == NULL) {
-        return err_fail(err, STATUS_NOMEM, "no memory for what follows %zu jobs", count);
+    struct question_wait *q = malloc(sizeof *q);
+    if (q == NULL) {
+        return err_fail(err, STATUS_NOMEM, "no memory to ask about %zu jobs", count);
     }
-    *n = *request;
+    *q = (struct question_wait){.store = s, .each = each, .done = done, .ctx = ctx};
     struct params p = {.count = 0};
     params_i64_array(&p, ids, count);
-    enum status st = store_send_one(n->store, statement, &p, on_next, n, err);
+    enum status st = store_send_one(s, statements[question], &p, on_answered, q, err);
     params_release(&p);
     if (st != STATUS_OK) {
-        free(n);
+        free(q);
     }
     return st;
-}
-
-enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
-{
-    const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
-    return ask(&request, &SQL_LIMIT_NEXT, ids, count, err);
-}
-
-enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                          next_cb *done, void *ctx, struct err *err)
-{
-    const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
-    return ask(&request, &SQL_JOB_DUE, ids, count, err);
-}
-
-enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
-{
-    const struct next_request request = {.store = s, .each = each, .done = done, .ctx = ctx};
-    return ask(&request, &SQL_JOB_FIND, ids, count, err);
 }

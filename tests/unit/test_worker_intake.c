@@ -39,7 +39,8 @@ static struct {
     /* the job store */
     claim_cb *claimed;
     int claims;
-    int asked_due; /* job_store_due() */
+    int questions[QUESTION_COUNT];
+    bool is_pg_down;
 
     /* the hints */
     int64_t pushed[BATCH_MAX];
@@ -159,42 +160,24 @@ enum status job_store_args(struct job_store *s, int64_t id, int64_t fence, args_
     return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
 }
 
-/* All of them wait. */
-enum status job_store_due(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                          next_cb *done, void *ctx, struct err *err)
+/* All jobs are due, those with even ids exist, and job id + 100 is next after a job. */
+enum status job_store_ask(struct job_store *s, enum job_question question, const int64_t *ids,
+                          size_t count, freed_cb *each, answered_cb *done, void *ctx,
+                          struct err *err)
 {
     (void)s;
-    (void)err;
-    t.asked_due++;
+    if (t.is_pg_down) {
+        return err_fail(err, STATUS_UNAVAILABLE, "down");
+    }
+    t.questions[question]++;
     for (size_t i = 0; i < count; i++) {
-        each(ctx, &(struct freed_job){.id = ids[i], .queue = "default"});
+        int64_t id = question == QUESTION_NEXT ? ids[i] + 100 : ids[i];
+        if (question != QUESTION_EXISTS || id % 2 == 0) {
+            each(ctx, &(struct freed_job){.id = id, .queue = "default"});
+        }
     }
     done(ctx, STATUS_OK);
     return STATUS_OK;
-}
-
-enum status job_store_find(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
-{
-    (void)s;
-    (void)ids;
-    (void)count;
-    (void)each;
-    (void)done;
-    (void)ctx;
-    return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
-}
-
-enum status job_store_next(struct job_store *s, const int64_t *ids, size_t count, freed_cb *each,
-                           next_cb *done, void *ctx, struct err *err)
-{
-    (void)s;
-    (void)ids;
-    (void)count;
-    (void)each;
-    (void)done;
-    (void)ctx;
-    return err_fail(err, STATUS_UNAVAILABLE, "not in this test");
 }
 
 /* ---- in place of the hints ---- */
@@ -436,12 +419,87 @@ START_TEST(the_hint_of_a_held_lock_goes_back_once_PostgreSQL_says_that_the_job_w
     answer_refused(1, CLAIM_GONE); /* of the claim beside the lock */
     answer_lock(REDLOCK_HELD);
     ck_assert_uint_eq(active_total(&t.active), 0);
-    ck_assert_int_eq(t.asked_due, 0);
+    ck_assert_int_eq(t.questions[QUESTION_DUE], 0);
     pop(2);
     answer_lock(REDLOCK_HELD);
     run_until_pushed(1);
-    ck_assert_int_eq(t.asked_due, 1);
+    ck_assert_int_eq(t.questions[QUESTION_DUE], 1);
     ck_assert_int_eq(t.pushed[0], 2);
+}
+END_TEST
+
+START_TEST(the_hint_of_a_held_lock_is_left_to_a_full_pass_if_PostgreSQL_gives_no_answer)
+{
+    t.is_pg_down = true;
+    pop(1);
+    answer_refused(1, CLAIM_PUT_BACK);
+    answer_lock(REDLOCK_HELD);
+    ck_assert(!intake_is_idle(&t.intake));
+    int64_t end_us = clock_boot_us() + SOON_US;
+    while (!t.standing.has_lost_pop) {
+        ck_assert_int_lt(clock_boot_us(), end_us);
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    }
+    ck_assert(intake_is_idle(&t.intake));
+    ck_assert_uint_eq(t.pushed_count, 0);
+}
+END_TEST
+
+START_TEST(a_job_that_is_refused_for_a_limit_has_the_hint_of_the_next_one_pushed)
+{
+    pop(1);
+    answer_lock(REDLOCK_OK);
+    answer_refused(1, CLAIM_LIMITED);
+    ck_assert_int_eq(t.releases, 1);
+    ck_assert_int_eq(t.questions[QUESTION_NEXT], 1);
+    run_until_pushed(1);
+    ck_assert_int_eq(t.pushed[0], 101);
+}
+END_TEST
+
+static void meet_many_that_are_gone(void)
+{
+    for (int64_t id = 1000; id < 1000 + SIFT_GONE_MANY; id++) {
+        ck_assert_uint_lt(intake_want(&t.intake), HINTS_POP_MAX);
+        pop(id);
+        answer_lock(REDLOCK_OK);
+        answer_refused(id, CLAIM_GONE);
+    }
+    ck_assert_uint_eq(intake_want(&t.intake), HINTS_POP_MAX);
+}
+
+START_TEST(after_many_jobs_that_are_gone_only_those_that_exist_are_locked)
+{
+    const struct hint list[] = {{.id = 1, .score = 5, .queue = "default"},
+                                {.id = 2, .score = 5, .queue = "default"},
+                                {.id = 4, .score = 5, .queue = "default"}};
+    meet_many_that_are_gone();
+    intake_popped(&t.intake, list, 2);
+    ck_assert_int_eq(t.questions[QUESTION_EXISTS], 1);
+    ck_assert_uint_eq(active_total(&t.active), 1);
+    ck_assert_ptr_nonnull(active_find(&t.active, 2));
+    answer_claimed(2);
+    answer_lock(REDLOCK_OK);
+    ck_assert_uint_eq(intake_want(&t.intake), HINTS_POP_MAX); /* a runner has no job yet */
+    intake_popped(&t.intake, &list[2], 1);
+    ck_assert_ptr_nonnull(active_find(&t.active, 4));
+    ck_assert_uint_eq(intake_want(&t.intake), 0);
+    answer_claimed(4);
+    answer_lock(REDLOCK_OK);
+    end(2);
+    end(4);
+}
+END_TEST
+
+START_TEST(hints_go_back_if_PostgreSQL_does_not_say_which_jobs_exist)
+{
+    t.is_pg_down = true;
+    meet_many_that_are_gone();
+    pop(1);
+    run_until_pushed(1);
+    ck_assert_int_eq(t.pushed[0], 1);
+    ck_assert_uint_eq(active_total(&t.active), 0);
+    ck_assert_uint_eq(intake_want(&t.intake), HINTS_POP_MAX);
 }
 END_TEST
 
@@ -489,6 +547,11 @@ int main(void)
     tcase_add_test(tc, a_job_that_does_not_exist_is_let_go_and_its_hint_dropped);
     tcase_add_test(tc, the_hint_of_a_locked_row_goes_back);
     tcase_add_test(tc, the_hint_of_a_held_lock_goes_back_once_PostgreSQL_says_that_the_job_waits);
+    tcase_add_test(tc,
+                   the_hint_of_a_held_lock_is_left_to_a_full_pass_if_PostgreSQL_gives_no_answer);
+    tcase_add_test(tc, a_job_that_is_refused_for_a_limit_has_the_hint_of_the_next_one_pushed);
+    tcase_add_test(tc, after_many_jobs_that_are_gone_only_those_that_exist_are_locked);
+    tcase_add_test(tc, hints_go_back_if_PostgreSQL_does_not_say_which_jobs_exist);
     tcase_add_test(tc, hints_without_room_go_back);
     tcase_add_test(tc, the_hint_of_a_job_that_was_handed_back_returns_when_the_end_is_taken);
     suite_add_tcase(suite, tc);

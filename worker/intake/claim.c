@@ -57,17 +57,20 @@ static void refused_before_lock(struct intake *in, struct active_job *job, enum 
     }
 }
 
+/* If too many are refused, the keys of this job are most likely asked for already. */
+static void ask_for_next(struct intake *in, const struct active_job *job)
+{
+    question_add(&in->questions[QUESTION_NEXT], &(struct hint){.id = job->id, .queue = job->queue});
+}
+
 static void let_refused_go(struct intake *in, struct active_job *job)
 {
-    int64_t id = job->id;
-    bool is_limited = job->refused == CLAIM_LIMITED;
-    if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER && !is_limited) {
+    if (job->refused == CLAIM_LIMITED) {
+        ask_for_next(in, job);
+    } else if (job->refused != CLAIM_GONE && job->refused != CLAIM_LATER) {
         let_go_hint(in, job);
     }
     let_go_job(in, job);
-    if (is_limited) {
-        limits_refused(in, id);
-    }
 }
 
 static void on_refused(struct intake *in, const struct refused_job *r)
@@ -100,10 +103,10 @@ static void on_refused(struct intake *in, const struct refused_job *r)
     if (r->why == CLAIM_NOT_TRIED) {
         room_pause(in);
     }
-    let_go_job(in, job);
     if (r->why == CLAIM_LIMITED) {
-        limits_refused(in, r->id);
+        ask_for_next(in, job);
     }
+    let_go_job(in, job);
 }
 
 /* ---- claimed jobs ---- */
@@ -162,12 +165,6 @@ void claim_place_long(struct intake *in)
     }
 }
 
-static void push_ready(struct intake *in, struct active_job *job)
-{
-    lengths_fetched(in->env.lengths, clock_boot_us() - job->popped_us);
-    active_push_ready(in->env.active, job);
-}
-
 static void on_args(void *ctx, enum status st, const struct job_args *args);
 
 struct args_wait {
@@ -213,7 +210,7 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
         active_leave(in->env.active, job);
         return;
     }
-    push_ready(in, job);
+    claim_do(in, job, DO_GO_ON);
     in->env.due->ready = true;
 }
 
@@ -260,24 +257,19 @@ static bool keep_claimed(struct intake *in, struct active_job *job, const struct
     return copy_text(&job->tags, c->tags) && copy_text(&job->metadata, c->metadata);
 }
 
-/* Fetches the job's args or makes it ready for a runner, after checking the deadline again
- * (ARCHITECTURE §4.7). */
-static void go_on(struct intake *in, struct active_job *job)
-{
-    if (!lease_is_held(job, clock_boot_us()) || in->env.standing->stage != WORKER_RUNNING) {
-        active_leave(in->env.active, job);
-    } else if (job->args == NULL) {
-        fetch_args(in, job);
-    } else {
-        push_ready(in, job);
-    }
-}
-
 void claim_do(struct intake *in, struct active_job *job, enum active_action action)
 {
+    int64_t now = clock_boot_us();
     switch (action) {
     case DO_GO_ON:
-        go_on(in, job);
+        if (!lease_is_held(job, now) || in->env.standing->stage != WORKER_RUNNING) {
+            active_leave(in->env.active, job); /* ARCHITECTURE §4.7 */
+        } else if (job->args == NULL) {
+            fetch_args(in, job);
+        } else {
+            lengths_fetched(in->env.lengths, now - job->popped_us);
+            active_push_ready(in->env.active, job);
+        }
         break;
     case DO_HAND_BACK:
         active_leave(in->env.active, job);
@@ -344,15 +336,20 @@ static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,
     }
     sift_claimed(&in->sift, count, gone, refused_count);
     limits_answered(in, count, limited);
-    limits_ask(in);
+    question_ask(&in->questions[QUESTION_NEXT]);
     limits_update(in);
     in->env.due->ready = true;
     in->env.due->room = true;
     in->env.due->end = true;
 }
 
-bool claim_ask(struct intake *in, const int64_t *ids, size_t count, size_t ahead_from)
+bool claim_ask(struct intake *in, struct active_job *const *jobs, size_t count, size_t ahead_from)
 {
+    int64_t ids[REDLOCK_KEYS_MAX];
+    assert(count <= REDLOCK_KEYS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        ids[i] = jobs[i]->id;
+    }
     struct claim_request request = {.ids = ids,
                                     .count = count,
                                     .kinds = in->env.kinds->served.names,

@@ -10,12 +10,13 @@
 
 struct intake;
 
-/* Claims jobs that are active; those from ids[ahead_from] on are claimed ahead of a free runner.
+/* Claims jobs that are active; those from jobs[ahead_from] on are claimed ahead of a free runner.
  * False if the claim could not be queued. */
-bool claim_ask(struct intake *in, const int64_t *ids, size_t count, size_t ahead_from);
+bool claim_ask(struct intake *in, struct active_job *const *jobs, size_t count, size_t ahead_from);
 
 /* Does what active_step() returned for a job once both its lock's verdict and its claim's reply
- * have arrived: fetches its args or makes it ready for a runner, hands it back, or lets it go. */
+ * have arrived: fetches its args or makes it ready for a runner, if its lease is still held; hands
+ * it back, or lets it go. */
 void claim_do(struct intake *in, struct active_job *job, enum active_action action);
 
 /* Call before ready jobs are given to runners: jobs that were claimed ahead and turn out to be long

@@ -13,29 +13,14 @@
 
 #define ALONE_US (1 * US_PER_S) /* after a lock was not won: claims wait for their locks */
 
-/* ---- claim ---- */
-
-/* Returns the index of the first id that is claimed ahead: those beyond the idle runners. */
-static size_t ahead_from(const struct intake *in, size_t count)
+/* Lets go of jobs whose locks or claims could not be asked for. */
+static void let_untried_go(struct intake *in, struct active_job *const *jobs, size_t count)
 {
-    struct capacity_facts f = room_facts(in, clock_boot_us());
-    size_t before = in->env.active->count[ACTIVE_CLAIMING] - count +
-                    in->env.active->count[ACTIVE_FETCHING] + in->env.active->count[ACTIVE_READY];
-    size_t idle = f.idle > before ? f.idle - before : 0;
-    return idle < count ? idle : count;
-}
-
-static void claim(struct intake *in, const int64_t *ids, size_t count)
-{
-    if (claim_ask(in, ids, count, ahead_from(in, count))) {
-        return;
-    }
     room_pause(in);
     metric_add(in->env.metrics->refused[REFUSED_NOT_TRIED], count);
     for (size_t i = 0; i < count; i++) {
-        struct active_job *job = active_find(in->env.active, ids[i]);
-        let_go_hint(in, job);
-        let_go_job(in, job);
+        let_go_hint(in, jobs[i]);
+        let_go_job(in, jobs[i]);
     }
 }
 
@@ -97,23 +82,21 @@ static bool may_ask_both(const struct intake *in)
            now >= in->fetch.alone_until_us;
 }
 
-static void claim_beside(struct intake *in, struct active_job *const *jobs, size_t count)
+/* Returns the index of the first job that is claimed ahead: those beyond the idle runners. */
+static size_t ahead_from(const struct intake *in, size_t count)
 {
-    int64_t ids[HINTS_POP_MAX];
-    for (size_t i = 0; i < count; i++) {
-        ids[i] = jobs[i]->id;
-    }
-    bool is_asked = claim_ask(in, ids, count, count);
-    for (size_t i = 0; is_asked && i < count; i++) {
-        (void)active_step(in->env.active, jobs[i], ON_ASKED_BESIDE);
-    }
+    struct capacity_facts f = room_facts(in, clock_boot_us());
+    size_t before = in->env.active->count[ACTIVE_CLAIMING] - count +
+                    in->env.active->count[ACTIVE_FETCHING] + in->env.active->count[ACTIVE_READY];
+    size_t idle = f.idle > before ? f.idle - before : 0;
+    return idle < count ? idle : count;
 }
 
 static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     struct intake *in = ctx;
-    int64_t ids[REDLOCK_KEYS_MAX];
-    size_t won = 0;
+    struct active_job *won[REDLOCK_KEYS_MAX];
+    size_t won_count = 0;
     int64_t now = clock_boot_us();
     const struct active_job *first = redlock_batch_user(batch, 0);
     probe("W3");
@@ -129,11 +112,11 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
             let_go_job(in, job);
         } else {
             job->asked_us = now;
-            ids[won++] = job->id;
+            won[won_count++] = job;
         }
     }
-    if (won > 0) {
-        claim(in, ids, won);
+    if (won_count > 0 && !claim_ask(in, won, won_count, ahead_from(in, won_count))) {
+        let_untried_go(in, won, won_count);
     }
     in->env.due->ready = true;
     in->env.due->end = true;
@@ -152,18 +135,15 @@ static void acquire(struct intake *in, struct active_job *const *jobs, size_t co
     }
     const struct redlock_async_request request = {
         .keys = keys, .count = count, .done = on_acquired, .ctx = in};
-    if (redlock_async_acquire(in->env.servers->lock, &request, NULL) == 0) {
-        probe("W2");
-        if (may_ask_both(in)) {
-            claim_beside(in, jobs, count);
-        }
+    if (redlock_async_acquire(in->env.servers->lock, &request, NULL) != 0) {
+        let_untried_go(in, jobs, count);
         return;
     }
-    room_pause(in);
-    metric_add(in->env.metrics->refused[REFUSED_NOT_TRIED], count);
-    for (size_t i = 0; i < count; i++) {
-        let_go_hint(in, jobs[i]);
-        active_remove(in->env.active, jobs[i]);
+    probe("W2");
+    if (may_ask_both(in) && claim_ask(in, jobs, count, count)) {
+        for (size_t i = 0; i < count; i++) {
+            (void)active_step(in->env.active, jobs[i], ON_ASKED_BESIDE);
+        }
     }
 }
 
@@ -173,7 +153,7 @@ static bool is_active(struct intake *in, const struct hint *h)
 {
     const struct active_job *job = active_find(in->env.active, h->id);
     if (job != NULL && active_phase(job) == ACTIVE_FINISHING) {
-        held_hints_add(in, h);
+        let_go_held(in, h);
     }
     return job != NULL;
 }

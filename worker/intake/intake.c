@@ -4,15 +4,30 @@
 #include "base/probe.h"
 #include "base/recorder.h"
 
+static const struct question_rule questions[QUESTION_COUNT] = {
+    /* hints that were popped while claims met only jobs that are gone */
+    [QUESTION_EXISTS] = {.when = QUESTION_AT_ONCE, .take_named = sift_take, .goes_back = true},
+    /* Hints of jobs whose lock is held, by another worker or by this one. The holder takes care of
+     * the job, so such a hint is dropped. But the run may have ended before its lock was released,
+     * and its job may be due again, after its backoff or a retry. */
+    [QUESTION_DUE] = {.when = QUESTION_LATER},
+    /* Hints of jobs that were refused because of a limit and whose leases are being released. Until
+     * the release is acknowledged, another worker that pops the hint finds the job held. */
+    [QUESTION_NEXT] = {.when = QUESTION_RELEASED, .take_other = limits_return_next},
+};
+
 enum status intake_open(struct intake *in, const struct intake_env *env, struct err *err)
 {
     in->env = *env;
     room_configure(in);
-    enum status st = limits_open(in, err);
-    if (st != STATUS_OK) {
-        return st;
+    for (size_t i = 0; i < QUESTION_COUNT; i++) {
+        enum status st =
+            question_open(&in->questions[i], in, (enum job_question)i, &questions[i], err);
+        if (st != STATUS_OK) {
+            return st;
+        }
     }
-    st = held_hints_open(in, err);
+    enum status st = limits_open(in, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -23,12 +38,16 @@ void intake_close(struct intake *in)
 {
     hint_return_close(in);
     limits_close(in);
-    held_hints_close(in);
+    for (size_t i = 0; i < QUESTION_COUNT; i++) {
+        question_close(&in->questions[i]);
+    }
 }
 
+/* QUESTION_NEXT is not waited for: without an answer, a full pass finds the jobs. */
 bool intake_is_idle(const struct intake *in)
 {
-    return held_hints_is_idle(in) && sift_is_idle(in) && hint_return_is_idle(in);
+    return question_is_idle(&in->questions[QUESTION_EXISTS]) &&
+           question_is_idle(&in->questions[QUESTION_DUE]) && hint_return_is_idle(in);
 }
 
 size_t intake_want(void *intake)

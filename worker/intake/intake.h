@@ -10,11 +10,11 @@
 #include "worker/intake/capacity.h"
 #include "worker/intake/claim.h"
 #include "worker/intake/fetch.h"
-#include "worker/intake/held_hints.h"
 #include "worker/intake/hint_return.h"
 #include "worker/intake/let_go.h"
 #include "worker/intake/limits.h"
 #include "worker/intake/listen.h"
+#include "worker/intake/question.h"
 #include "worker/intake/room.h"
 #include "worker/intake/sift.h"
 #include "worker/jobs/active_jobs.h"
@@ -45,7 +45,7 @@ struct intake {
     struct listen listen;
     struct limits limits;
     struct sift sift;
-    struct held_hints held_hints;
+    struct question questions[QUESTION_COUNT];
     struct hint_return *hint_return;
 };
 

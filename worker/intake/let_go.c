@@ -14,11 +14,21 @@ static struct hint hint_of(const struct active_job *job)
                          .kind = job->hint_kind[0] == '\0' ? NULL : job->hint_kind};
 }
 
+void let_go_held(struct intake *in, const struct hint *hint)
+{
+    if (in->env.standing->stage != WORKER_RUNNING) {
+        hint_return_add(in, hint); /* another worker may ask */
+        return;
+    }
+    question_add(&in->questions[QUESTION_DUE], hint);
+    question_ask(&in->questions[QUESTION_DUE]);
+}
+
 void let_go_hint(struct intake *in, const struct active_job *job)
 {
     const struct hint h = hint_of(job);
     if (job->hint_goes == HINT_KEPT) {
-        held_hints_add(in, &h);
+        let_go_held(in, &h);
     } else {
         hint_return_add(in, &h);
     }

@@ -6,7 +6,12 @@
 #define CLAIMD_WORKER_INTAKE_LET_GO_H
 
 struct active_job;
+struct hint;
 struct intake;
+
+/* Lets go of the hint of a job whose lock is held: it goes back if the job turns out to wait. If
+ * there are too many such hints, it is dropped: a full pass finds jobs that wait. */
+void let_go_held(struct intake *in, const struct hint *hint);
 
 /* Puts the job's hint back into its set, later if another worker holds the job's lock. */
 void let_go_hint(struct intake *in, const struct active_job *job);

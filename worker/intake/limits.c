@@ -52,9 +52,8 @@ static int64_t score_of_next(struct limits *l, const struct freed_job *job)
 }
 
 /* Puts the hint into the queue's own set: a worker that does not serve the kind passes it on. */
-static void add_hint(void *ctx, const struct freed_job *job)
+void limits_return_next(struct intake *in, const struct freed_job *job)
 {
-    struct intake *in = ctx;
     hint_return_add(in, &(struct hint){.id = job->id,
                                        .score = score_of_next(&in->limits, job),
                                        .queue = job->queue});
@@ -64,54 +63,8 @@ void limits_freed(void *intake, const struct freed_job *job)
 {
     struct intake *in = intake;
     if (in->env.standing->stage != WORKER_CLOSING) {
-        add_hint(in, job);
+        limits_return_next(in, job);
         hint_return_now(in);
-    }
-}
-
-void limits_refused(struct intake *in, int64_t id)
-{
-    struct limits *l = &in->limits;
-    /* If the list is full, the keys of this job are most likely asked for already. */
-    if (l->refused_count < LIMITS_REFUSED_MAX) {
-        l->refused[l->refused_count++] = id;
-    }
-}
-
-static void on_next(void *ctx, enum status st)
-{
-    struct intake *in = ctx;
-    if (st != STATUS_OK) {
-        in->env.standing->has_lost_pop = true; /* a full pass finds the next jobs */
-    }
-    in->limits.is_asking = false;
-    limits_ask(in);
-}
-
-static void on_flushed(void *ctx)
-{
-    struct intake *in = ctx;
-    struct limits *l = &in->limits;
-    if (in->env.standing->stage == WORKER_CLOSING) {
-        return; /* the lock's last flush: everything that is needed here is closed by now */
-    }
-    size_t count = l->refused_count;
-    l->refused_count = 0;
-    if (job_store_next(in->env.servers->store, l->refused, count, add_hint, on_next, in, NULL) !=
-        STATUS_OK) {
-        on_next(in, STATUS_UNAVAILABLE);
-    }
-}
-
-void limits_ask(struct intake *in)
-{
-    struct limits *l = &in->limits;
-    if (l->is_asking || l->refused_count == 0) {
-        return;
-    }
-    l->is_asking = true;
-    if (redlock_async_flush(in->env.servers->lock, on_flushed, in, NULL) != 0) {
-        on_flushed(in);
     }
 }
 

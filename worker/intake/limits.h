@@ -22,8 +22,6 @@
 #include <string.h>
 #include <uv.h>
 
-#define LIMITS_REFUSED_MAX 500
-
 struct intake;
 struct active_job;
 
@@ -53,10 +51,6 @@ struct limits {
     bool is_changed; /* some queue was shut or opened since listen_update() */
     uv_timer_t timer;
 
-    int64_t refused[LIMITS_REFUSED_MAX];
-    size_t refused_count;
-    bool is_asking;
-
     size_t ahead_max; /* most jobs to claim ahead, because of limits */
 };
 
@@ -66,12 +60,8 @@ void limits_popped(struct intake *in, const struct hint *hint);
  * intake. */
 void limits_freed(void *intake, const struct freed_job *job);
 
-/* limits_refused() notes a job that was refused because of a limit and whose lease is being
- * released. Until the release is acknowledged, another worker that pops the job's hint finds it
- * held and drops the hint. So after that, limits_ask() asks PostgreSQL for the next jobs of the
- * keys. */
-void limits_refused(struct intake *in, int64_t id);
-void limits_ask(struct intake *in);
+/* Pushes the hint of a job that may be claimed now within a limit. */
+void limits_return_next(struct intake *in, const struct freed_job *job);
 
 enum status limits_open(struct intake *in, struct err *err) MUST_USE;
 void limits_close(struct intake *in);

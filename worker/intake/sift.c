@@ -3,32 +3,39 @@
 
 #include "worker/intake/intake.h"
 
+#include <assert.h>
+
+static_assert(QUESTION_HINTS_MAX >= HINTS_POP_MAX, "a question takes the hints of a pop");
+
 size_t sift_want(const struct intake *in, size_t want)
 {
-    const struct sift *s = &in->sift;
-    if (want == 0 || !s->is_on) {
+    if (want == 0 || !in->sift.is_on) {
         return want;
     }
-    return s->asked_count > 0 ? 0 : HINTS_POP_MAX;
+    return question_is_idle(&in->questions[QUESTION_EXISTS]) ? HINTS_POP_MAX : 0;
 }
 
-static void on_open(void *ctx, const struct freed_job *job)
+bool sift_popped(struct intake *in, const struct hint *list, size_t count)
 {
-    struct intake *in = ctx;
-    struct sift *s = &in->sift;
-    for (size_t i = 0; i < s->asked_count; i++) {
-        s->is_open[i] = s->is_open[i] || s->asked[i].id == job->id;
+    struct question *q = &in->questions[QUESTION_EXISTS];
+    if (!in->sift.is_on || !question_is_idle(q)) {
+        return false;
     }
+    for (size_t i = 0; i < count; i++) {
+        question_add(q, &list[i]);
+    }
+    question_ask(q);
+    return true;
 }
 
-static void take_open(struct intake *in, size_t room)
+void sift_take(struct intake *in, const struct question *q)
 {
-    struct sift *s = &in->sift;
-    struct hint list[HINTS_POP_MAX];
+    size_t room = room_left(in);
+    struct hint list[QUESTION_HINTS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < s->asked_count; i++) {
-        const struct hint h = kept_hint_as_hint(&s->asked[i]);
-        if (!s->is_open[i]) {
+    for (size_t i = 0; i < q->asked_count; i++) {
+        const struct hint h = kept_hint_as_hint(&q->asked[i]);
+        if (!q->is_named[i]) {
             metric_add(in->env.metrics->refused[REFUSED_GONE], 1);
         } else if (count < room) {
             list[count++] = h;
@@ -36,49 +43,7 @@ static void take_open(struct intake *in, size_t room)
             hint_return_add(in, &h);
         }
     }
-    s->is_on = count < room;
-    s->gone = 0;
+    in->sift.is_on = count < room;
+    in->sift.gone = 0;
     fetch_take(in, list, count);
-}
-
-static void on_answered(void *ctx, enum status st)
-{
-    struct intake *in = ctx;
-    struct sift *s = &in->sift;
-    if (st == STATUS_OK) {
-        take_open(in, room_left(in));
-    } else {
-        for (size_t i = 0; i < s->asked_count; i++) {
-            const struct hint h = kept_hint_as_hint(&s->asked[i]);
-            hint_return_add(in, &h);
-        }
-    }
-    s->asked_count = 0;
-    in->env.due->room = true;
-    in->env.due->end = true;
-}
-
-bool sift_popped(struct intake *in, const struct hint *list, size_t count)
-{
-    struct sift *s = &in->sift;
-    int64_t ids[HINTS_POP_MAX];
-    if (!s->is_on || s->asked_count > 0 || count == 0 || count > HINTS_POP_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        kept_hint_set(&s->asked[i], &list[i]);
-        ids[i] = list[i].id;
-        s->is_open[i] = false;
-    }
-    if (job_store_find(in->env.servers->store, ids, count, on_open, on_answered, in, NULL) !=
-        STATUS_OK) {
-        return false;
-    }
-    s->asked_count = count;
-    return true;
-}
-
-bool sift_is_idle(const struct intake *in)
-{
-    return in->sift.asked_count == 0;
 }

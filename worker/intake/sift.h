@@ -8,16 +8,13 @@
 #define CLAIMD_WORKER_INTAKE_SIFT_H
 
 #include "hints/hints.h"
-#include "worker/intake/kept_hint.h"
 
 struct intake;
+struct question;
 
 struct sift {
     size_t gone; /* refused in a row because the job does not exist */
     bool is_on;
-    struct kept_hint asked[HINTS_POP_MAX];
-    bool is_open[HINTS_POP_MAX];
-    size_t asked_count;
 };
 
 /* A worker that meets only a few such hints, as after a cancel, continues to lock them: sifting
@@ -34,10 +31,10 @@ static inline void sift_claimed(struct sift *s, size_t claimed, size_t gone, siz
 /* Returns how many ids to pop if `want` jobs are wanted. */
 size_t sift_want(const struct intake *in, size_t want);
 
-/* Returns false if it does not take these hints now; the caller handles them. Otherwise,
- * fetch_take() gets those whose jobs exist, as far as there is room. */
+/* Returns false if it does not take these hints now; the caller handles them. */
 bool sift_popped(struct intake *in, const struct hint *list, size_t count);
 
-bool sift_is_idle(const struct intake *in);
+/* Takes the answer: fetch_take() gets the hints whose jobs exist, as far as there is room. */
+void sift_take(struct intake *in, const struct question *q);
 
 #endif

@@ -66,7 +66,7 @@ enum active_action {
 /* Where the hint of a job goes if the job is not run here. */
 enum hint_goes {
     HINT_BACK,   /* back to its set */
-    HINT_KEPT,   /* nowhere for a while: its lock is held (worker/intake/held_hints.h) */
+    HINT_KEPT,   /* nowhere for a while: its lock is held (worker/intake/let_go.h) */
     HINT_TO_KIND /* to the set of its kind, at once: another worker may have a runner for it */
 };
 

@@ -115,27 +115,18 @@ static bool is_idle(const struct slot *s)
     return slot_state(s) == SLOT_IDLE;
 }
 
-static void fill_idle(struct jobs *j, int64_t now_us)
-{
-    for (size_t i = 0; i < j->env.slots->count; i++) {
-        while (is_idle(j->env.slots->list[i]) && next_startable(j, now_us) != NULL) {
-            struct active_job *job = active_take_ready(j->env.active);
-            if (!fails_unstarted(j, job)) {
-                give(j, j->env.slots->list[i], job, now_us);
-            }
-        }
-    }
-}
-
-static size_t at_once(const struct jobs *j)
+/* Returns how many jobs each runner should have, if the ready ones are shared out. */
+static size_t jobs_each(const struct jobs *j)
 {
     int64_t mean_us = j->env.lengths->mean_us;
     if (mean_us <= 0 || mean_us > AT_ONCE_MEAN_MAX_US) {
         return 1;
     }
-    size_t jobs = (size_t)(AT_ONCE_US / mean_us);
-    jobs = jobs > AT_ONCE_LEAST ? jobs : AT_ONCE_LEAST;
-    return jobs < RUNNER_DEPTH ? jobs : RUNNER_DEPTH;
+    size_t most = (size_t)(AT_ONCE_US / mean_us);
+    most = most > AT_ONCE_LEAST ? most : AT_ONCE_LEAST;
+    most = most < RUNNER_DEPTH ? most : RUNNER_DEPTH;
+    size_t each = 1 + j->env.active->count[ACTIVE_READY] / j->env.slots->count;
+    return each < most ? each : most;
 }
 
 static size_t frame_bytes(const struct active_job *job)
@@ -180,10 +171,15 @@ void dispatch_jobs(struct jobs *j)
         j->env.slots->count == 0) {
         return; /* waiting jobs are handed back when the worker drains (lock.F4) */
     }
-    fill_idle(j, now);
-    size_t most = at_once(j);
-    size_t each = 1 + j->env.active->count[ACTIVE_READY] / j->env.slots->count;
-    size_t wanted = each < most ? each : most;
+    for (size_t i = 0; i < j->env.slots->count; i++) {
+        while (is_idle(j->env.slots->list[i]) && next_startable(j, now) != NULL) {
+            struct active_job *job = active_take_ready(j->env.active);
+            if (!fails_unstarted(j, job)) {
+                give(j, j->env.slots->list[i], job, now);
+            }
+        }
+    }
+    size_t wanted = jobs_each(j);
     size_t waiting = 0;
     for (size_t i = 0; i < j->env.slots->count; i++) {
         if (slot_state(j->env.slots->list[i]) == SLOT_BUSY && wanted > 1) {

@@ -323,8 +323,9 @@ static struct job_finish texts_of(const struct jobs *j, const struct active_job 
     return f;
 }
 
-void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const struct slot_run *run)
+void run_on_ended(void *jobs, struct slot *slot, void *user, const struct slot_run *run)
 {
+    struct jobs *j = jobs;
     struct active_job *job = user;
     assert(job->slot == slot && active_phase(job) == ACTIVE_RUNNING);
     struct run_facts facts = {.end = end_of(j, job, run),
@@ -356,8 +357,9 @@ void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const str
     finish(j, job, &facts, &f);
 }
 
-void run_on_room(struct jobs *j, struct slot *slot)
+void run_on_room(void *jobs, struct slot *slot)
 {
+    struct jobs *j = jobs;
     struct active_job *next = slot_present(slot);
     if (next != NULL) {
         run_begun(j, next, clock_boot_us());
@@ -366,8 +368,9 @@ void run_on_room(struct jobs *j, struct slot *slot)
     j->env.due->room = true;
 }
 
-void run_on_returned(struct jobs *j, const struct slot *slot, void *user)
+void run_on_returned(void *jobs, struct slot *slot, void *user)
 {
+    struct jobs *j = jobs;
     struct active_job *job = user;
     (void)slot;
     assert(job->slot == slot && job->state == STATE_SENT);
@@ -376,8 +379,9 @@ void run_on_returned(struct jobs *j, const struct slot *slot, void *user)
     active_push_ready(j->env.active, job);
 }
 
-void run_on_died(struct jobs *j, const struct slot *slot, int pid, const char *text)
+void run_on_died(void *jobs, struct slot *slot, int pid, const char *text)
 {
+    struct jobs *j = jobs;
     metric_add(j->env.metrics->runner_deaths, slot_died_by_itself(slot) ? 1 : 0);
     if (complaint_due(&j->runs.died_complaint, clock_boot_us())) {
         log_warn("runner_died", LOG_I64("pid", pid), LOG_TEXT("err", text),

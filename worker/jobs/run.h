@@ -16,11 +16,11 @@ struct runs {
     struct complaint kept_complaint; /* results that PostgreSQL does not accept now */
 };
 
-/* The events of slots; see struct slot_events. */
-void run_on_room(struct jobs *j, struct slot *slot);
-void run_on_ended(struct jobs *j, const struct slot *slot, void *user, const struct slot_run *run);
-void run_on_returned(struct jobs *j, const struct slot *slot, void *user);
-void run_on_died(struct jobs *j, const struct slot *slot, int pid, const char *text);
+/* The events of slots; see struct slot_events. `jobs` is the struct jobs. */
+void run_on_room(void *jobs, struct slot *slot);
+void run_on_ended(void *jobs, struct slot *slot, void *user, const struct slot_run *run);
+void run_on_returned(void *jobs, struct slot *slot, void *user);
+void run_on_died(void *jobs, struct slot *slot, int pid, const char *text);
 
 /* Ends the jobs that leave before they reached a handler (active_leave()). */
 void run_end_leaving(struct jobs *j);

@@ -357,7 +357,7 @@ static void child_gone(struct slot *s)
     close_child_handles(s);
     bool was_started = report_left(s, text);
     if (s->child.cause != CAUSE_REPLACED && !s->is_closing) {
-        s->options.events->died(s->options.ctx, s, s->child.pid, text);
+        s->options.events->died(s->options.jobs, s, s->child.pid, text);
     }
     if (s->child.hellos == 0 && !s->is_closing) {
         report_load_death(s, text);

@@ -36,15 +36,16 @@ struct slot_without {
 };
 
 struct slot_events {
+    /* The slot can take a job now, or more jobs. */
+    void (*room)(void *jobs, struct slot *slot);
+    void (*ended)(void *jobs, struct slot *slot, void *job, const struct slot_run *run);
+    /* The job was not begun and may be given to any slot, but not before this returns. */
+    void (*returned)(void *jobs, struct slot *slot, void *job);
+    void (*died)(void *jobs, struct slot *slot, int pid, const char *text);
+
     /* The child's first hello, or a later one with the kinds that it still serves; see
      * slot_hellos(). */
     void (*hello)(void *ctx, struct slot *slot, const char *json, size_t len);
-    /* The slot can take a job now, or more jobs. */
-    void (*room)(void *ctx, struct slot *slot);
-    void (*ended)(void *ctx, struct slot *slot, void *job, const struct slot_run *run);
-    /* The job was not begun and may be given to any slot, but not before this returns. */
-    void (*returned)(void *ctx, struct slot *slot, void *job);
-    void (*died)(void *ctx, struct slot *slot, int pid, const char *text);
     /* Called after `died` if the child was loading this file. `is_hung`: it was killed because it
      * made no progress. */
     void (*load_died)(void *ctx, struct slot *slot, const char *file, const char *text,
@@ -64,7 +65,8 @@ struct slot_options {
     int jobs_max; /* the child is recycled after this many */
     int64_t age_us;
     const struct slot_events *events;
-    void *ctx;
+    void *jobs; /* context of the events of jobs */
+    void *ctx;  /* of the others */
 };
 
 enum slot_state { SLOT_EMPTY, SLOT_STARTING, SLOT_IDLE, SLOT_BUSY, SLOT_ENDING };

@@ -9,6 +9,7 @@
 /* A runner that waits for room in the ring nudges repeatedly, but its socket is full long before
  * this number is reached. */
 #define VAIN_NUDGES_MAX 10000
+#define FRAME_TYPES (FRAME_NUDGE + 1)
 
 void slot_set_recycling(struct slot *s, int jobs_max, int64_t age_us)
 {
@@ -49,7 +50,7 @@ static enum status take_hello(struct slot *s, const char *body, size_t len, stru
     }
     slot_go_on(s);
     if (s->child.state == CHILD_IDLE) {
-        s->options.events->room(s->options.ctx, s);
+        s->options.events->room(s->options.jobs, s);
     }
     return STATUS_OK;
 }
@@ -75,13 +76,10 @@ static enum status take_nudge(struct slot *s, const char *body, size_t len, stru
     return STATUS_OK;
 }
 
-static enum status take_result(struct slot *s, enum frame_type type, const char *body, size_t len,
-                               bool has_more, struct err *err)
+static enum status take_result(struct slot *s, const char *body, size_t len, struct err *err)
 {
     struct result_frame result;
-    if (type != FRAME_RESULT) {
-        return err_fail(err, STATUS_INVALID, "frame type %d among results", (int)type);
-    }
+    bool has_more = body + len < buf_at(&s->results) + s->results.len;
     enum status st = result_frame_get(body, len, &result, err);
     if (st != STATUS_OK) {
         return st;
@@ -149,27 +147,15 @@ static void break_off(struct slot *s, struct err *why)
     slot_break_off(s, why);
 }
 
-static enum status take_said(struct slot *s, enum frame_type type, const char *body, size_t len,
-                             bool has_more, struct err *err)
-{
-    (void)has_more;
-    switch (type) {
-    case FRAME_HELLO:
-        return take_hello(s, body, len, err);
-    case FRAME_NUDGE:
-        return take_nudge(s, body, len, err);
-    case FRAME_JOB:
-    case FRAME_RESULT:
-        break;
-    }
-    return err_fail(err, STATUS_INVALID, "frame type %d from a runner", (int)type);
-}
+typedef enum status take_fn(struct slot *s, const char *body, size_t len, struct err *err);
 
-typedef enum status take_fn(struct slot *s, enum frame_type type, const char *body, size_t len,
-                            bool has_more, struct err *err);
+/* What a runner may send, and what it may put into the ring. */
+static take_fn *const sent[FRAME_TYPES] = {[FRAME_HELLO] = take_hello, [FRAME_NUDGE] = take_nudge};
+static take_fn *const results[FRAME_TYPES] = {[FRAME_RESULT] = take_result};
 
 /* NOT_FOUND: there is no complete frame. */
-static enum status take_frame(struct slot *s, struct buf *in, take_fn *take, struct err *err)
+static enum status take_frame(struct slot *s, struct buf *in, take_fn *const *takes,
+                              struct err *err)
 {
     enum frame_type type;
     const char *body = NULL;
@@ -179,7 +165,11 @@ static enum status take_frame(struct slot *s, struct buf *in, take_fn *take, str
     if (st != STATUS_OK) {
         return st;
     }
-    st = take(s, type, body, len, in->len > size, err);
+    if (takes[type] == NULL) {
+        return err_fail(err, STATUS_INVALID, "frame type %d from a runner%s", (int)type,
+                        takes == results ? ", among results" : "");
+    }
+    st = takes[type](s, body, len, err);
     if (st == STATUS_OK && in->len >= size) { /* otherwise the child was found broken meanwhile */
         buf_consume(in, size);
     }
@@ -198,7 +188,7 @@ void slot_take_results(struct slot *s)
     int64_t overdue_nonce = slot_look_before(s);
     enum status st = result_ring_take(s->page, &s->ring_taken, &s->results, &err);
     while (st == STATUS_OK && !s->is_closing && !is_broken(s)) {
-        st = take_frame(s, &s->results, take_result, &err);
+        st = take_frame(s, &s->results, results, &err);
     }
     if (s->is_closing) {
         return;
@@ -212,7 +202,7 @@ void slot_take_results(struct slot *s)
         slot_look_after(s, overdue_nonce);
     }
     if (s->jobs.count < had && slot_is_up(s)) {
-        s->options.events->room(s->options.ctx, s);
+        s->options.events->room(s->options.jobs, s);
     }
 }
 
@@ -224,7 +214,7 @@ void slot_take_frames(struct slot *s)
             slot_take_results(s);
             return;
         }
-        enum status st = take_frame(s, &s->in, take_said, &err);
+        enum status st = take_frame(s, &s->in, sent, &err);
         if (st == STATUS_NOT_FOUND) {
             return;
         }

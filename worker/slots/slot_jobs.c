@@ -183,7 +183,7 @@ static void on_written(uv_write_t *request, int status)
     }
     slot_go_on(s);
     if (s->child.state == CHILD_IDLE) { /* the jobs were answered or taken back meanwhile */
-        s->options.events->room(s->options.ctx, s);
+        s->options.events->room(s->options.jobs, s);
     }
 }
 
@@ -268,7 +268,7 @@ void slot_take_back(struct slot *s)
         }
         s->jobs.count--;
         s->jobs.is_slow = true;
-        s->options.events->returned(s->options.ctx, s, job->user);
+        s->options.events->returned(s->options.jobs, s, job->user);
     }
 }
 
@@ -277,7 +277,7 @@ void slot_take_back(struct slot *s)
 void slot_report(struct slot *s, const struct slot_run *run)
 {
     struct slot_job job = *job_at(s, 0);
-    s->options.events->ended(s->options.ctx, s, job.user, run);
+    s->options.events->ended(s->options.jobs, s, job.user, run);
     atomic_store(place_of(s, &job), 0); /* its progress and checkpoint have been read */
     s->jobs.first = (s->jobs.first + 1) % RUNNER_DEPTH;
     s->jobs.count--;

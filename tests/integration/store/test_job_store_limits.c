@@ -377,8 +377,9 @@ static void next_now(int64_t id)
     static int answers;
     int before = answers;
     got.freed_count = 0;
-    ck_assert_int_eq(job_store_next(store_a.jobs, &id, 1, on_each, on_next, &answers, NULL),
-                     STATUS_OK);
+    ck_assert_int_eq(
+        job_store_ask(store_a.jobs, QUESTION_NEXT, &id, 1, on_each, on_next, &answers, NULL),
+        STATUS_OK);
     RUN_UNTIL(answers == before + 1);
 }
 
