@@ -84,7 +84,7 @@ static void teardown(void)
 
 static int64_t finished(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
 }
 
 /* Kills a worker, a runner with its handler, or the handler's session. */
@@ -120,11 +120,11 @@ START_TEST(A18_a_stock_is_never_oversold_and_each_order_takes_once_whatever_is_k
         kill_one(n);
     }
     fleet_wait_finished(&f, ORDERS, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT quantity FROM inventory.stock"), 0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM inventory.deduction"), STOCK);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history h LEFT JOIN "
-                                    "inventory.deduction d ON d.job_id = h.id WHERE "
-                                    "(h.result ->> 'taken')::int <> COALESCE(d.quantity, 0)"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT quantity FROM inventory.stock"), 0);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM inventory.deduction"), STOCK);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job_history h LEFT JOIN "
+                                       "inventory.deduction d ON d.job_id = h.id WHERE "
+                                       "(h.result ->> 'taken')::int <> COALESCE(d.quantity, 0)"),
                      0);
 }
 END_TEST
@@ -145,10 +145,10 @@ START_TEST(A10_what_is_merged_into_one_record_at_once_is_all_there_whatever_is_k
         kill_one(n);
     }
     fleet_wait_finished(&f, MACHINES * (int64_t)FACTS, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM cmdb.machine m WHERE facts = (SELECT "
-                             "jsonb_object_agg('d' || d, d) FROM generate_series(1, %d) d)",
-                             FACTS),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM cmdb.machine m WHERE facts = (SELECT "
+                                "jsonb_object_agg('d' || d, d) FROM generate_series(1, %d) d)",
+                                FACTS),
                      MACHINES);
 }
 END_TEST
@@ -158,15 +158,17 @@ START_TEST(A18_an_order_for_more_than_there_is_takes_nothing_and_bad_orders_fail
     sql_run(f.sql, "INSERT INTO inventory.stock VALUES ('cup', 5)");
     (void)fleet_enqueue(&f, "inventory_deduct", "{\"sku\": \"cup\", \"quantity\": 6}", 1);
     fleet_wait_finished(&f, 1, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT (result ->> 'taken')::int FROM claimd.job_history"), 0);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT (result ->> 'taken')::int FROM claimd.job_history"),
+                     0);
     int64_t bad = fleet_enqueue(&f, "inventory_deduct", "{\"sku\": \"cup\", \"quantity\": 0}", 1);
     ck_assert(WAIT_UNTIL(finished() == 2, SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND state = "
-                             "'discarded' AND error LIKE 'args must be {\"sku\"%%'",
-                             (long long)bad),
-                     1);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT quantity FROM inventory.stock"), 5);
+    ck_assert_int_eq(
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND state = "
+                   "'discarded' AND error LIKE 'args must be {\"sku\"%%'",
+                   (long long)bad),
+        1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT quantity FROM inventory.stock"), 5);
 }
 END_TEST
 

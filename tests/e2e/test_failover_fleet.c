@@ -78,7 +78,7 @@ static void teardown(void)
 
 static int64_t completed(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
 }
 
 static void enqueue(void)
@@ -148,9 +148,9 @@ START_TEST(D5_what_an_asynchronous_standby_lacks_runs_again_and_nothing_twice_at
     sql_run(f.sql, "SELECT claimd.resume_queue('default')");
     all_end();
     ck_assert_int_ge(fleet_ledger_count(&f, " end"), JOBS + SOME);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) - count(DISTINCT id) FROM claimd.job_history"),
-                     0);
-    ck_assert_int_gt(sql_i64(f.sql, "SELECT max(fence) >> 32 FROM claimd.job_history"), 0);
+    ck_assert_int_eq(
+        sql_number(f.sql, "SELECT count(*) - count(DISTINCT id) FROM claimd.job_history"), 0);
+    ck_assert_int_gt(sql_number(f.sql, "SELECT max(fence) >> 32 FROM claimd.job_history"), 0);
 }
 END_TEST
 

@@ -31,19 +31,20 @@ static void enqueue(const char *tenant, const char *more, int count)
 
 static int64_t ended(const char *where)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE %s", where);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE %s", where);
 }
 
 /* Counts runs of others that began between the enqueueing of the last jobs of `tenant` and the
  * claim of the last of them. */
 static int64_t runs_before(const char *tenant)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job_history o, (SELECT min(created_at) AS came,"
-                   " max(attempted_at) AS last FROM claimd.job_history WHERE share_key = '%s') AS t"
-                   " WHERE o.share_key IS DISTINCT FROM '%s' AND o.attempted_at BETWEEN came AND"
-                   " last",
-                   tenant, tenant);
+    return sql_number(
+        fleet.sql,
+        "SELECT count(*) FROM claimd.job_history o, (SELECT min(created_at) AS came,"
+        " max(attempted_at) AS last FROM claimd.job_history WHERE share_key = '%s') AS t"
+        " WHERE o.share_key IS DISTINCT FROM '%s' AND o.attempted_at BETWEEN came AND"
+        " last",
+        tenant, tenant);
 }
 
 static void start(int slots, const char *more)
@@ -103,7 +104,7 @@ START_TEST(a_tenant_gets_in_while_the_hints_are_full_of_anothers)
         ck_assert(WAIT_UNTIL(ended("share_key LIKE 'small%'") == 2 * (i + 1), SOON_US));
     }
     ck_assert_int_le(runs_before("small4"), SOON_RUNS);
-    ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 100);
+    ck_assert_int_gt(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job"), 100);
 }
 END_TEST
 
@@ -113,7 +114,7 @@ START_TEST(two_floods_are_served_alike)
     ck_assert(WAIT_UNTIL(ended("true") > 50, SOON_US));
     enqueue("'second'", "", 400);
     ck_assert(WAIT_UNTIL(ended("share_key = 'second'") == 400, SOON_US));
-    int64_t of_first = sql_i64(
+    int64_t of_first = sql_number(
         fleet.sql, "SELECT count(*) FROM claimd.job_history o, (SELECT min(attempted_at) AS first,"
                    " max(attempted_at) AS last FROM claimd.job_history WHERE share_key = 'second')"
                    " AS t WHERE o.share_key = 'first' AND o.attempted_at BETWEEN first AND last");
@@ -163,7 +164,7 @@ END_TEST
 
 static void keep_flooded(int ms)
 {
-    if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job") < FLOOD) {
+    if (sql_number(fleet.sql, "SELECT count(*) FROM claimd.job") < FLOOD) {
         enqueue_of(ms, "NULL", "", FLOOD);
     }
 }
@@ -171,12 +172,13 @@ static void keep_flooded(int ms)
 /* Counts the jobs that were claimed before it and did not end before it. */
 static int64_t passed_by(int64_t id)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job_history u, (SELECT attempted_at, finalized_at"
-                   " FROM claimd.job_history UNION ALL SELECT attempted_at, 'infinity' FROM"
-                   " claimd.job WHERE state = 'running') o WHERE u.id = %lld AND"
-                   " o.attempted_at < u.attempted_at AND o.finalized_at > u.finalized_at",
-                   (long long)id);
+    return sql_number(
+        fleet.sql,
+        "SELECT count(*) FROM claimd.job_history u, (SELECT attempted_at, finalized_at"
+        " FROM claimd.job_history UNION ALL SELECT attempted_at, 'infinity' FROM"
+        " claimd.job WHERE state = 'running') o WHERE u.id = %lld AND"
+        " o.attempted_at < u.attempted_at AND o.finalized_at > u.finalized_at",
+        (long long)id);
 }
 
 /* Counts how many urgent jobs pass others, beside a flood of jobs that take `ms`. */
@@ -186,17 +188,17 @@ static int count_passes(int ms)
     sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'available'");
     for (int i = 0; i < URGENT_ONES; i++) {
         keep_flooded(ms);
-        int64_t id = sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', priority => 0)");
-        ck_assert(
-            WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
-                               (long long)id) == 1,
-                       SOON_US));
+        int64_t id = sql_number(fleet.sql, "SELECT claimd.enqueue('noop', priority => 0)");
+        ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                        "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
+                                        (long long)id) == 1,
+                             SOON_US));
         int64_t passed = passed_by(id);
         (void)printf("%lld ", (long long)passed);
         passes += passed >= PASSED_MIN;
     }
     (void)printf("jobs of %d ms were claimed before it and ended after it\n", ms);
-    ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
+    ck_assert_int_gt(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
     return passes;
 }
 
@@ -226,13 +228,13 @@ static bool runs_beside_urgent_ones(int64_t id, int64_t urgent)
     int64_t end_us = clock_boot_us() + SOON_US;
     int64_t ran = 0;
     while (ran < urgent && clock_boot_us() < end_us) {
-        int64_t open = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job");
+        int64_t open = sql_number(fleet.sql, "SELECT count(*) FROM claimd.job");
         if (open < URGENT) {
             enqueue("NULL", ", 'priority', 0", URGENT);
         }
         ran = ended("priority = 0");
-        if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
-                    (long long)id) == 1) {
+        if (sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
+                       (long long)id) == 1) {
             return true;
         }
     }
@@ -243,7 +245,7 @@ static int64_t given_last_one(void)
 {
     enqueue("NULL", ", 'priority', 0", URGENT);
     ck_assert(WAIT_UNTIL(ended("true") > 10, SOON_US));
-    return sql_i64(fleet.sql, "SELECT claimd.enqueue('noop', priority => 9)");
+    return sql_number(fleet.sql, "SELECT claimd.enqueue('noop', priority => 9)");
 }
 
 START_TEST(without_aging_priority_9_waits_while_there_is_priority_0)

@@ -101,12 +101,12 @@ static const struct {
  * still running when the worker received the claim: each message takes half of a round trip. */
 static int64_t claimed_ahead(int64_t after, int claim_ms)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job_history AS j WHERE id > %lld AND (SELECT "
-                   "count(*) FROM claimd.job_history AS b"
-                   " WHERE b.attempted_at < j.attempted_at AND b.finalized_at > j.attempted_at +"
-                   " %d * interval '1 ms') >= %d",
-                   (long long)after, claim_ms, SLOTS);
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.job_history AS j WHERE id > %lld AND (SELECT "
+                      "count(*) FROM claimd.job_history AS b"
+                      " WHERE b.attempted_at < j.attempted_at AND b.finalized_at > j.attempted_at +"
+                      " %d * interval '1 ms') >= %d",
+                      (long long)after, claim_ms, SLOTS);
 }
 
 static int64_t run_round(int n, int round)

@@ -23,13 +23,13 @@ static int64_t ledger_job(int ms, int count)
 
 static bool is_state(int64_t id, const char *state)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND state = '%s'",
-                   (long long)id, state) == 1;
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND state = '%s'",
+                      (long long)id, state) == 1;
 }
 
 static int64_t running(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'");
 }
 
 static void setup(void)
@@ -53,11 +53,13 @@ START_TEST(lock_F3_A3_a_paused_worker_was_rescued_and_its_late_result_is_refused
     fleet_start_worker(&f, 1, NULL);
     ck_assert(WAIT_UNTIL(is_state(id, "completed"), SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id), 2);
+        sql_number(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id),
+        2);
     fleet_signal(f.workers[0], SIGCONT);
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, "claimd-worker", 0, "verdict=stale") == 1, SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id), 2);
+        sql_number(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id),
+        2);
 }
 END_TEST
 
@@ -84,14 +86,15 @@ START_TEST(lock_F3_a_handler_that_ended_before_danger_is_accepted_when_nobody_re
     fleet_signal(f.schedulers[0], SIGSTOP); /* so that there is no rescue */
     fleet_signal(f.workers[0], SIGSTOP);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE stale_at + interval '1 s' < "
-                       "clock_timestamp()") == 1,
+        sql_number(f.sql, "SELECT count(*) FROM claimd.worker WHERE stale_at + interval '1 s' < "
+                          "clock_timestamp()") == 1,
         SOON_US));
     ck_assert(WAIT_UNTIL(fleet_lock_keys(&f) == 0, SOON_US));
     fleet_signal(f.workers[0], SIGCONT);
     ck_assert(WAIT_UNTIL(is_state(id, "completed"), SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id), 1);
+        sql_number(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id),
+        1);
     fleet_signal(f.schedulers[0], SIGCONT);
 }
 END_TEST
@@ -117,7 +120,7 @@ START_TEST(B2_without_a_majority_nothing_is_claimed_handlers_finish_and_work_res
     (void)fleet_enqueue(&f, "noop", "{}", 50);
     ck_assert(WAIT_UNTIL(is_state(id, "completed"), SOON_US));
     ck_assert_int_eq(fleet_ledger_count(&f, " start"), 1);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT sum(attempt) FROM claimd.job"), 0);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT sum(attempt) FROM claimd.job"), 0);
     ck_assert_int_eq(fleet_log_count(&f, "claimd-worker", 0, "event=quorum_lost voting=2"), 1);
     for (size_t i = 2; i < 5; i++) {
         struct err err = {0};
@@ -140,8 +143,8 @@ START_TEST(rule12_flushall_everywhere_kills_no_handler_and_the_queue_is_rebuilt)
     fleet_wait_finished(&f, 302, "completed", SOON_US);
     ck_assert_int_eq(fleet_ledger_count(&f, " start"), 2);
     ck_assert_int_eq(fleet_ledger_count(&f, " end"), 2);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt <> 1"),
-                     0);
+    ck_assert_int_eq(
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt <> 1"), 0);
 }
 END_TEST
 
@@ -183,7 +186,7 @@ START_TEST(lock_F4_A8_a_drain_finishes_what_runs_and_gives_the_rest_back_uncharg
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
     ck_assert_int_eq(fleet_ledger_count(&f, " end"), 2);
     ck_assert_int_eq(running(), 0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE attempt = 0"), 4);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE attempt = 0"), 4);
     ck_assert_int_eq(fleet_lock_keys(&f), 0);
 }
 END_TEST
@@ -198,7 +201,8 @@ START_TEST(A8_a_second_signal_stops_now_and_gives_running_jobs_back)
     fleet_signal(f.workers[0], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE attempt = 0 AND state = 'available'"),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job WHERE attempt = 0 AND state = 'available'"),
         2);
 }
 END_TEST

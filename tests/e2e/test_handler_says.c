@@ -12,12 +12,7 @@
 
 static struct fleet fleet;
 
-#define ASSERT_SQL(expected, ...)                              \
-    do {                                                       \
-        char text_[512];                                       \
-        sql_text(fleet.sql, text_, sizeof text_, __VA_ARGS__); \
-        ck_assert_str_eq(text_, (expected));                   \
-    } while (0)
+#define ASSERT_SQL(expected, ...) ck_assert_str_eq(sql_text(fleet.sql, __VA_ARGS__), (expected))
 
 static int64_t enqueue_nap(const char *kind, int times)
 {
@@ -78,7 +73,7 @@ static const char *const backoffs[][2] = {{"NULL", "2:00"}, {"'fixed:5h'", "5:00
 START_TEST(feat_B11_a_failed_attempt_waits_as_its_job_or_its_kind_says)
 {
     long long id =
-        sql_i64(fleet.sql, "SELECT claimd.enqueue('tired', backoff => %s)", backoffs[_i][0]);
+        sql_number(fleet.sql, "SELECT claimd.enqueue('tired', backoff => %s)", backoffs[_i][0]);
     fleet_wait_state(&fleet, id, "retryable");
     ASSERT_SQL(backoffs[_i][1],
                "SELECT to_char(date_trunc('minute', j.ready_at - a.ended_at + '30 s'), 'FMHH24:MI')"
@@ -97,10 +92,11 @@ START_TEST(feat_B16_a_checkpoint_survives_the_end_of_its_attempt)
     char expected[256];
     (void)snprintf(expected, sizeof expected,
                    "{\"at\": 3} default [\"t\", \"u v\"] {\"m\": 1} %s 0 1", crashes);
-    long long id = sql_i64(fleet.sql,
-                           "SELECT claimd.enqueue('steps', '{\"end\": \"%s\"}', tags => '{t,u v}',"
-                           " metadata => '{\"m\": 1}')",
-                           step_ends[_i]);
+    long long id =
+        sql_number(fleet.sql,
+                   "SELECT claimd.enqueue('steps', '{\"end\": \"%s\"}', tags => '{t,u v}',"
+                   " metadata => '{\"m\": 1}')",
+                   step_ends[_i]);
     fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL(expected,
                "SELECT concat_ws(' ', result->'from', result->>'queue', result->'tags',"
@@ -115,10 +111,10 @@ START_TEST(feat_B16_progress_is_seen_while_the_job_runs_and_gone_with_it)
 {
     long long id = fleet_enqueue(&fleet, "steps", "{\"end\": \"wait\"}", 1);
     ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql,
-                           "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
-                           " percent = 60 AND progress = 'step €' AND checkpoint->>'at' = '3'",
-                           id) == 1,
+        WAIT_UNTIL(sql_number(fleet.sql,
+                              "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
+                              " percent = 60 AND progress = 'step €' AND checkpoint->>'at' = '3'",
+                              id) == 1,
                    SOON_US));
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
     fleet_wait_state(&fleet, id, "cancelled");
@@ -129,11 +125,11 @@ END_TEST
 START_TEST(feat_B17_the_end_of_the_log_is_seen_while_the_job_runs_and_gone_with_it)
 {
     long long id = fleet_enqueue(&fleet, "talk_on", "{}", 1);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
-                                 "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
-                                 " octet_length(log) BETWEEN 4000 AND 4096 AND"
-                                 " log LIKE '%%line 299 € \xef\xbf\xbd <script>%%'",
-                                 id) == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                    "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
+                                    " octet_length(log) BETWEEN 4000 AND 4096 AND"
+                                    " log LIKE '%%line 299 € \xef\xbf\xbd <script>%%'",
+                                    id) == 1,
                          SOON_US));
     ASSERT_SQL("cancelling", "SELECT claimd.cancel(%lld)", id);
     fleet_wait_state(&fleet, id, "cancelled");
@@ -172,10 +168,10 @@ START_TEST(G5_a_checkpoint_that_is_none_costs_the_others_nothing)
 {
     long long first = fleet_enqueue(&fleet, "scribble", "{}", SCRIBBLERS) - SCRIBBLERS + 1;
     long long id = fleet_enqueue(&fleet, "steps", "{\"end\": \"wait\"}", 1);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
-                                 "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
-                                 " checkpoint->>'at' = '3'",
-                                 id) == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                    "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND"
+                                    " checkpoint->>'at' = '3'",
+                                    id) == 1,
                          SOON_US));
     sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE id BETWEEN %lld AND %lld",
             first, id);
@@ -221,7 +217,7 @@ START_TEST(feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up)
 {
     long long patient = fleet_enqueue(&fleet, "clean_up", "{}", 1);
     sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
-    long long hasty = sql_i64(fleet.sql, "SELECT max(id) FROM claimd.jobs");
+    long long hasty = sql_number(fleet.sql, "SELECT max(id) FROM claimd.jobs");
     sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1, grace => '1 min')");
     fleet_wait_state(&fleet, patient, "completed");
     fleet_wait_state(&fleet, hasty, "discarded");
@@ -233,11 +229,11 @@ START_TEST(feat_B29_a_handler_has_its_own_grace_or_that_of_its_kind_to_clean_up)
     bool is_completed = false;
     for (int i = 0; i < 20 && !is_completed; i++) { /* its worker learns the setting within 10 s */
         sql_run(fleet.sql, "SELECT claimd.enqueue('clean_fast', max_attempts => 1)");
-        ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = "
-                                                "'clean_fast'") == 0,
+        ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = "
+                                                   "'clean_fast'") == 0,
                              SOON_US));
-        is_completed = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = "
-                                          "'clean_fast' AND state = 'completed'") > 0;
+        is_completed = sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = "
+                                             "'clean_fast' AND state = 'completed'") > 0;
     }
     ck_assert(is_completed);
 }
@@ -265,10 +261,10 @@ static int64_t run_wait_cancel(const char *as)
     (void)snprintf(args, sizeof args, "{\"as\": \"%s\"}", as);
     int64_t id = fleet_enqueue(&fleet, "wait_cancel", args, 1);
     /* A claimed job has not started yet: if it is cancelled in between, it never starts. */
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
-                                 "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND "
-                                 "progress = 'waiting'",
-                                 (long long)id) == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                    "SELECT count(*) FROM claimd.job_live WHERE id = %lld AND "
+                                    "progress = 'waiting'",
+                                    (long long)id) == 1,
                          SOON_US));
     return id;
 }
@@ -347,12 +343,11 @@ static void start_worker_with_rare_heartbeats(size_t i)
 START_TEST(feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers)
 {
     double p99_s = 0;
-    char text[64];
     sql_run(fleet.sql, "CREATE TABLE public.asked (id bigint, at timestamptz)");
     for (int round = 0; round < ROUNDS; round++) {
         (void)fleet_enqueue(&fleet, "wait_cancel", "{}", WORKERS * SLOTS);
         ck_assert(WAIT_UNTIL(
-            sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") ==
+            sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") ==
                 WORKERS * SLOTS,
             SOON_US));
         for (int i = 0; i < WORKERS * SLOTS; i++) {
@@ -364,9 +359,9 @@ START_TEST(feat_B15_a_cancel_is_seen_within_a_second_on_any_of_three_workers)
         }
         fleet_wait_finished(&fleet, (int64_t)(round + 1) * WORKERS * SLOTS, "cancelled", SOON_US);
     }
-    sql_text(fleet.sql, text, sizeof text,
-             "SELECT extract(epoch FROM percentile_disc(0.99) WITHIN GROUP (ORDER BY"
-             " finalized_at - at))::float8 FROM public.asked JOIN claimd.jobs USING (id)");
+    const char *text = sql_text(
+        fleet.sql, "SELECT extract(epoch FROM percentile_disc(0.99) WITHIN GROUP (ORDER BY"
+                   " finalized_at - at))::float8 FROM public.asked JOIN claimd.jobs USING (id)");
     p99_s = strtod(text, NULL);
     (void)printf("from a cancel to its end, p99 of %d: %.3f s\n", WORKERS * SLOTS * ROUNDS, p99_s);
     /* In an idle system it takes some ms; the next heartbeat is 15 s away. */
@@ -386,8 +381,8 @@ static void end(pid_t *daemon)
 static int64_t commits(void)
 {
     sql_run(fleet.sql, "SELECT pg_stat_force_next_flush()");
-    return sql_i64(fleet.sql, "SELECT xact_commit FROM pg_stat_database"
-                              " WHERE datname = current_database()");
+    return sql_number(fleet.sql, "SELECT xact_commit FROM pg_stat_database"
+                                 " WHERE datname = current_database()");
 }
 
 /* A listening session runs a transaction for each NOTIFY, or for several that arrive together. */

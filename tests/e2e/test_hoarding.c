@@ -29,8 +29,8 @@ static void enqueue(const char *kind, const char *args, const char *queue, int c
 
 static bool are_finished(const char *kind, int64_t count)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind) ==
-           count;
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'",
+                      kind) == count;
 }
 
 /* Makes each worker claim ahead shortly before the test. */
@@ -41,8 +41,9 @@ static void drain_short(void)
     for (int64_t count = 2000; workers < WORKERS; count += 2000) {
         enqueue("noop", "{}", "default", 2000);
         ck_assert(WAIT_UNTIL(are_finished("noop", count), SOON_US));
-        workers = sql_i64(fleet.sql, "SELECT count(*) FROM (SELECT worker_id FROM"
-                                     " claimd.job_history GROUP BY 1 HAVING count(*) > 100) AS w");
+        workers =
+            sql_number(fleet.sql, "SELECT count(*) FROM (SELECT worker_id FROM"
+                                  " claimd.job_history GROUP BY 1 HAVING count(*) > 100) AS w");
         ck_assert_int_lt(++rounds, 50);
     }
 }
@@ -74,12 +75,12 @@ static int most_of_one(int64_t first, int64_t last)
 
 static int64_t id_of(const char *which)
 {
-    return sql_i64(fleet.sql, "SELECT %s(id) FROM claimd.jobs WHERE kind = 'sleep'", which);
+    return sql_number(fleet.sql, "SELECT %s(id) FROM claimd.jobs WHERE kind = 'sleep'", which);
 }
 
 static int64_t running(void)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'");
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'");
 }
 
 START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
@@ -89,8 +90,8 @@ START_TEST(long_jobs_after_short_ones_go_to_the_idle_runners_of_others_at_once)
     enqueue("sleep", "{\"ms\": 600000}", "default", LONG);
     ck_assert(WAIT_UNTIL(running() == LONG && handed_back() - before > 0, SOON_US));
     ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT min(n) FROM (SELECT count(*) AS n FROM claimd.job"
-                                      " GROUP BY worker_id) AS w") == SLOTS,
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT min(n) FROM (SELECT count(*) AS n FROM claimd.job"
+                                         " GROUP BY worker_id) AS w") == SLOTS,
                    SOON_US));
     int first_wave = handed_back() - before;
     (void)printf("%d long jobs on %d runners: handed back %d times\n", LONG, LONG, first_wave);
@@ -139,8 +140,9 @@ START_TEST(what_is_passed_on_goes_to_the_set_of_its_kind_and_no_further)
     ck_assert_int_eq(running(), SLOTS);
     ck_assert_int_eq(handed_back() - before, LONG - SLOTS);
     ck_assert_int_eq(most_of_one(id_of("min"), id_of("max")), 1);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'available'"
-                                        " AND attempt > 0"),
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT count(*) FROM claimd.job WHERE state = 'available'"
+                                " AND attempt > 0"),
                      0);
     sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job");
     ck_assert(WAIT_UNTIL(running() == 0, SOON_US));
@@ -194,14 +196,15 @@ static void setup_many_queues(void)
 START_TEST(long_jobs_of_one_queue_leave_the_others_queue_claimed_ahead)
 {
     drain_short();
-    int64_t drained = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history");
+    int64_t drained = sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history");
     enqueue("sleep", "{\"ms\": 100}", "other", 100 * LONG);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
-                                            " 'other'") >= LONG,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
+                                         " 'other'") >= LONG,
+                   SOON_US));
     enqueue("noop", "{}", "default", MANY_SHORT);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'noop'"
-                                            " AND state = 'running'") > 2 * LONG,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'noop'"
+                                               " AND state = 'running'") > 2 * LONG,
                          SOON_US));
     ck_assert(WAIT_UNTIL(are_finished("noop", drained + MANY_SHORT), SOON_US));
 }

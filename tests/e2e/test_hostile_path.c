@@ -52,14 +52,13 @@ static struct sql *safe_session(const char *conninfo)
 
 static void assert_nothing_ran(struct sql *s)
 {
-    char ran[RAN_SIZE];
-    sql_text(
-        s, ran, sizeof ran,
-        "SELECT string_agg(t, '\n') FROM (SELECT format('%%s as %%s, %%s times', what, as_user,"
-        " count(*)) AS t FROM loot.ran GROUP BY what, as_user ORDER BY count(*) DESC LIMIT 20)"
-        " AS r");
+    const char *ran = sql_text(
+        s, "SELECT string_agg(t, '\n') FROM (SELECT format('%%s as %%s, %%s times', what, as_user,"
+           " count(*)) AS t FROM loot.ran GROUP BY what, as_user ORDER BY count(*) DESC LIMIT 20)"
+           " AS r");
     ck_assert_str_eq(ran, "");
-    ck_assert_int_eq(sql_i64(s, "SELECT CASE WHEN is_called THEN 1 ELSE 0 END FROM loot.runs"), 0);
+    ck_assert_int_eq(sql_number(s, "SELECT CASE WHEN is_called THEN 1 ELSE 0 END FROM loot.runs"),
+                     0);
 }
 
 static void forget(struct sql *s)
@@ -99,10 +98,10 @@ START_TEST(the_planted_functions_would_run)
             "SELECT array_to_string('{a}'::text[], ','), array_position('{a}'::text[], 'a'::text)");
     sql_run(s, "SELECT width_bucket(1::bigint, '{1}'::bigint[]), 1::smallint & 1");
     sql_run(scheduler, "SELECT array_to_string('{a}'::text[], ',')");
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'public.%%'"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'public.%%'"),
                      4);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'fleet_sch%%'"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(f.sql, "SELECT count(*) FROM loot.ran WHERE what LIKE 'fleet_sch%%'"), 1);
     forget(f.sql);
     sql_close(scheduler);
     sql_close(s);
@@ -185,17 +184,16 @@ static void given_worker(size_t i)
 
 static bool all_is_over(void)
 {
-    return sql_i64(f.sql, "SELECT (SELECT count(*) FROM claimd.job) +"
-                          " (SELECT count(*) FROM claimd.batch WHERE over_at IS NULL)") == 0;
+    return sql_number(f.sql, "SELECT (SELECT count(*) FROM claimd.job) +"
+                             " (SELECT count(*) FROM claimd.batch WHERE over_at IS NULL)") == 0;
 }
 
 static void wait_for_all(void)
 {
-    char open[RAN_SIZE];
     bool is_over = WAIT_UNTIL(all_is_over(), SOON_US);
-    sql_text(f.sql, open, sizeof open,
-             "SELECT string_agg(format('%%s %%s %%s %%s', id, kind, queue,"
-             " state), ', ') FROM claimd.jobs WHERE finalized_at IS NULL");
+    const char *open =
+        sql_text(f.sql, "SELECT string_agg(format('%%s %%s %%s %%s', id, kind, queue,"
+                        " state), ', ') FROM claimd.jobs WHERE finalized_at IS NULL");
     ck_assert_msg(is_over, "open: %s", open);
 }
 
@@ -206,8 +204,8 @@ static void given_a_session_that_ends_at_work(void)
     struct sql *locker = safe_session(f.conninfo);
     sql_run(locker, "BEGIN");
     sql_run(locker, "LOCK TABLE claimd.worker");
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM pg_stat_activity WHERE usename = "
-                                        "'fleet_worker' AND wait_event_type = 'Lock'") > 0,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM pg_stat_activity WHERE usename = "
+                                           "'fleet_worker' AND wait_event_type = 'Lock'") > 0,
                          SOON_US));
     sql_run(f.sql, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = "
                    "'fleet_worker' AND wait_event_type = 'Lock'");
@@ -229,13 +227,13 @@ static void given_old_days(void)
 
 static bool old_day_is_gone(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM pg_class WHERE relname = 'job_history_20200101'") ==
-           0;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM pg_class WHERE relname = 'job_history_20200101'") == 0;
 }
 
 static bool keys_are_free(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE unique_key IS NOT NULL") == 0;
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE unique_key IS NOT NULL") == 0;
 }
 
 START_TEST(J1_daemons_and_functions_run_nothing_that_a_producer_has_planted)
@@ -253,12 +251,13 @@ START_TEST(J1_daemons_and_functions_run_nothing_that_a_producer_has_planted)
     given_worker(1);
     ck_assert(WAIT_UNTIL(keys_are_free(), SOON_US)); /* the same jobs follow again */
     run_all(producer, producers_say, ARRAY_COUNT(producers_say));
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.schedule_fire") > 2, SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.schedule_fire") > 2, SOON_US));
     sql_run(psql, "SELECT claimd.schedule_delete('every')");
     wait_for_all();
     ck_assert(WAIT_UNTIL(old_day_is_gone(), SOON_US));
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE full_pass_us > 0") > 0,
+        sql_number(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE full_pass_us > 0") > 0,
         SOON_US));
     fleet_signal(f.workers[1], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[1]), 0);
@@ -373,13 +372,11 @@ START_TEST(J2_what_runs_in_everybodys_session_looks_nothing_up_by_its_path)
     sql_run(f.sql, "UPDATE claimd.cluster SET hungry = true");
     run_all(s, statements, ARRAY_COUNT(statements));
     assert_nothing_ran(f.sql);
-    char code[6];
-    sql_refusal(s, code, "INSERT INTO claimd.job (kind) VALUES ('Noop')");
-    ck_assert_str_eq(code, "23514");
+    ASSERT_REFUSED(s, "INSERT INTO claimd.job (kind) VALUES ('Noop')", "23514", "");
     assert_nothing_ran(f.sql);
     sql_run(s, "SELECT length('a')");
     /* This does run the planted function. */
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM loot.ran"), 1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM loot.ran"), 1);
     sql_close(s);
 }
 END_TEST

@@ -25,11 +25,12 @@ static struct fleet fleet;
  * beginnings and ends. */
 static int64_t most_at_once(const char *column)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT COALESCE(max(n), 0) FROM (SELECT sum(step) OVER (PARTITION BY %s ORDER"
-                   " BY at, step) AS n FROM (SELECT %s, began AS at, 1 AS step FROM " RUNS
-                   " UNION ALL SELECT %s, ended, -1 FROM " RUNS ") AS steps) AS sweep",
-                   column, column, column);
+    return sql_number(
+        fleet.sql,
+        "SELECT COALESCE(max(n), 0) FROM (SELECT sum(step) OVER (PARTITION BY %s ORDER"
+        " BY at, step) AS n FROM (SELECT %s, began AS at, 1 AS step FROM " RUNS
+        " UNION ALL SELECT %s, ended, -1 FROM " RUNS ") AS steps) AS sweep",
+        column, column, column);
 }
 
 static void enqueue(const char *kind, const char *args, const char *key, int count)
@@ -42,14 +43,14 @@ static void enqueue(const char *kind, const char *args, const char *key, int cou
 
 START_TEST(a_chain_of_a_hundred_jobs_with_one_key_runs_back_to_back)
 {
-    char gap[64];
     enqueue("noop", "{}", "'chain'", 100);
     fleet_wait_finished(&fleet, 100, "completed", SOON_US);
     ck_assert_int_eq(most_at_once("key"), 1);
-    sql_text(fleet.sql, gap, sizeof gap,
-             "SELECT round(1000 * percentile_disc(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM"
-             " gap))::numeric, 2) || ' ms' FROM (SELECT began - lag(ended) OVER (ORDER BY began) AS"
-             " gap FROM " RUNS ") AS gaps");
+    const char *gap = sql_text(
+        fleet.sql,
+        "SELECT round(1000 * percentile_disc(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM"
+        " gap))::numeric, 2) || ' ms' FROM (SELECT began - lag(ended) OVER (ORDER BY began) AS"
+        " gap FROM " RUNS ") AS gaps");
     (void)printf("from the end of a run to the claim of the next, p50: %s\n", gap);
 }
 END_TEST
@@ -59,9 +60,9 @@ START_TEST(keys_do_not_wait_for_each_other_nor_jobs_without_one)
     enqueue("sleep", "{\"ms\": 60000}", "'slow'", 3);
     enqueue("noop", "{}", "'key' || n % 7", 70);
     (void)fleet_enqueue(&fleet, "noop", "{}", 50);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 120, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 1);
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 120,
+                         SOON_US));
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 1);
     /* Runs without a key overlap, so the measurement works. */
     ck_assert_int_gt(most_at_once("key"), 1);
     sql_run(fleet.sql, "DELETE FROM claimd.job_history WHERE exclusive_key IS NULL");
@@ -74,10 +75,10 @@ START_TEST(feat_B15_the_cancel_of_a_run_lets_the_next_of_its_key_start)
     enqueue("wait_cancel", "{\"as\": \"cancel\"}", "'k'", 5);
     for (int i = 1; i <= 5; i++) {
         ck_assert(WAIT_UNTIL(
-            sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+            sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
             SOON_US));
         sql_run(fleet.sql, "SELECT claimd.cancel(id) FROM claimd.job WHERE state = 'running'");
-        ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == i,
+        ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") == i,
                              SOON_US));
     }
     ck_assert_int_eq(most_at_once("key"), 1);
@@ -92,10 +93,11 @@ static void kill_workers(void (*enqueue_round)(void))
 {
     for (int round = 0; round < ROUNDS; round++) {
         size_t i = (size_t)round % 3;
-        int64_t before = sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history");
+        int64_t before = sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history");
         enqueue_round();
-        ck_assert(WAIT_UNTIL(
-            sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= before + 20, SOON_US));
+        ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") >=
+                                 before + 20,
+                             SOON_US));
         fleet_signal(fleet.workers[i], SIGKILL);
         (void)fleet_wait_end(&fleet, &fleet.workers[i]);
         fleet_start_worker(&fleet, i, NULL);
@@ -112,7 +114,7 @@ START_TEST(inv_S18_no_key_runs_twice_at_once_while_workers_are_killed)
     kill_workers(enqueue_with_keys);
     fleet_wait_finished(&fleet, JOBS, "completed", 2 * SOON_US);
     ck_assert_int_eq(most_at_once("key"), 1);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
 }
 END_TEST
 
@@ -120,7 +122,7 @@ START_TEST(a_dead_workers_key_goes_on_elsewhere_without_a_full_pass)
 {
     enqueue("sleep", "{\"ms\": 200, \"deaf\": true}", "'k'", 4);
     ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
         SOON_US));
     for (size_t i = 0; i < 3; i++) { /* one of them runs it */
         if (i != 2) {
@@ -138,7 +140,7 @@ START_TEST(a_full_pass_frees_a_key_that_no_run_holds_and_finds_a_lost_hint)
     sql_run(fleet.sql, "INSERT INTO claimd.exclusive (key, job_id, fence) VALUES ('k', 0, 0)");
     enqueue("noop", "{}", "'k'", 3);
     fleet_wait_finished(&fleet, 3, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
 }
 END_TEST
 
@@ -162,11 +164,11 @@ static int many_slots(void)
  * divided by the time from the first to the last. */
 static double mean_at_once(const char *queue)
 {
-    char text[64];
-    sql_text(fleet.sql, text, sizeof text,
-             "SELECT sum(extract(epoch FROM ended - began)) / extract(epoch FROM max(ended) -"
-             " min(began)) FROM " RUNS " WHERE queue = '%s'",
-             queue);
+    const char *text =
+        sql_text(fleet.sql,
+                 "SELECT sum(extract(epoch FROM ended - began)) / extract(epoch FROM max(ended) -"
+                 " min(began)) FROM " RUNS " WHERE queue = '%s'",
+                 queue);
     return strtod(text, NULL);
 }
 
@@ -194,7 +196,8 @@ START_TEST(inv_S18_of_a_queue_limited_to_five_never_more_than_five_run)
     /* On an idle machine it is 4.8; between two runs there is a claim, which a busy machine
      * delays. */
     ck_assert_double_gt(mean_at_once("default"), is_soak() ? 4 : LIMIT / 2.0);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), LIMIT);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"),
+                     LIMIT);
 }
 END_TEST
 
@@ -204,7 +207,8 @@ START_TEST(inv_S18_a_queues_limit_holds_while_workers_are_killed_and_leaks_nothi
     kill_workers(enqueue_in_default);
     fleet_wait_finished(&fleet, JOBS, "completed", 2 * SOON_US);
     ck_assert_int_eq(most_at_once("queue"), LIMIT);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), LIMIT);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"),
+                     LIMIT);
 }
 END_TEST
 
@@ -230,7 +234,7 @@ START_TEST(a_key_with_three_places_has_three_jobs_that_run)
     ck_assert_int_eq(most_at_once("key"), 3);
     sql_run(fleet.sql, "DELETE FROM claimd.job_history WHERE exclusive_key = 'k'");
     ck_assert_int_eq(most_at_once("key"), 1);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
 }
 END_TEST
 
@@ -240,19 +244,19 @@ START_TEST(feat_D3_of_a_kind_limited_to_five_never_more_run_until_the_limit_is_g
     sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": 2}')");
     enqueue_in("default", 50, 200);
     enqueue_in("q1", 50, 200);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 20, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 20,
+                         SOON_US));
     ck_assert_int_eq(most_at_once("true"), 2);
     sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": %d}')", LIMIT);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive") == LIMIT, SOON_US));
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 60, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive") == LIMIT,
+                         SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 60,
+                         SOON_US));
     ck_assert_int_eq(most_at_once("true"), LIMIT);
     sql_run(fleet.sql, "SELECT claimd.set_kind('sleep', '{\"max_running\": null}')");
     fleet_wait_finished(&fleet, 400, "completed", SOON_US);
     ck_assert_int_eq(most_at_once("true") > LIMIT, 1);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
 }
 END_TEST
 
@@ -266,18 +270,18 @@ static void assert_rate(const char *key, const char *lift)
     int seconds = is_soak() ? 30 : 10;
     int jobs = (FULL_S + seconds + 5) * RATE;
     enqueue("noop", "{}", key, jobs);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
-                                 "SELECT count(*) FROM claimd.job_history WHERE"
-                                 " finalized_at > (SELECT min(attempted_at) FROM"
-                                 " claimd.job_history) + %d * interval '1 s'",
-                                 FULL_S + seconds) > 0,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                    "SELECT count(*) FROM claimd.job_history WHERE"
+                                    " finalized_at > (SELECT min(attempted_at) FROM"
+                                    " claimd.job_history) + %d * interval '1 s'",
+                                    FULL_S + seconds) > 0,
                          SOON_US));
     int64_t started =
-        sql_i64(fleet.sql,
-                "SELECT count(*) FROM claimd.job_history, (SELECT min(attempted_at) + %d *"
-                " interval '1 s' AS at FROM claimd.job_history) AS t WHERE attempted_at"
-                " BETWEEN t.at AND t.at + %d * interval '1 s'",
-                FULL_S, seconds);
+        sql_number(fleet.sql,
+                   "SELECT count(*) FROM claimd.job_history, (SELECT min(attempted_at) + %d *"
+                   " interval '1 s' AS at FROM claimd.job_history) AS t WHERE attempted_at"
+                   " BETWEEN t.at AND t.at + %d * interval '1 s'",
+                   FULL_S, seconds);
     (void)printf("%d starts per second: %lld in %d s\n", RATE, (long long)started, seconds);
     ck_assert_int_le(started, RATE * (seconds + (is_soak() ? 0 : 1)) * 105 / 100);
     ck_assert_int_ge(started, RATE * seconds * (is_soak() ? 95 : 40) / 100);
@@ -297,13 +301,14 @@ START_TEST(feat_D3_jobs_with_two_keys_keep_both_limits_and_none_is_left_waiting)
             " 'customer:' || n %% 2 END) FROM generate_series(1, 200) AS n");
     fleet_wait_finished(&fleet, 200, "completed", 2 * SOON_US);
     ck_assert_int_eq(
-        sql_i64(fleet.sql,
-                "SELECT max(n) FROM (SELECT k, sum(step) OVER (PARTITION BY k ORDER BY at, step) -"
-                " CASE WHEN k LIKE 'customer:%%' THEN 1 ELSE 0 END AS n FROM (SELECT k, began AS"
-                " at, 1 AS step FROM " TWO_KEYS " UNION ALL SELECT k, ended, -1 FROM " TWO_KEYS
-                ") AS steps) AS sweep"),
+        sql_number(
+            fleet.sql,
+            "SELECT max(n) FROM (SELECT k, sum(step) OVER (PARTITION BY k ORDER BY at, step) -"
+            " CASE WHEN k LIKE 'customer:%%' THEN 1 ELSE 0 END AS n FROM (SELECT k, began AS"
+            " at, 1 AS step FROM " TWO_KEYS " UNION ALL SELECT k, ended, -1 FROM " TWO_KEYS
+            ") AS steps) AS sweep"),
         1);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
 }
 END_TEST
 
@@ -321,11 +326,11 @@ START_TEST(of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_ow
     enqueue("noop", "{}", "'other'", 2);
     /* The first claim takes the only token, even if it is handed back (on a busy machine). */
     ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.key_limit l WHERE key = 'other' AND "
-                           "claimd.key_tokens(l, clock_timestamp()) < 1 AND NOT EXISTS (SELECT "
-                           "FROM claimd.job WHERE state = 'running')") == 1,
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.key_limit l WHERE key = 'other' AND "
+                              "claimd.key_tokens(l, clock_timestamp()) < 1 AND NOT EXISTS (SELECT "
+                              "FROM claimd.job WHERE state = 'running')") == 1,
         SOON_US));
-    ck_assert_int_le(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 1);
+    ck_assert_int_le(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 1);
     sql_run(fleet.sql, "DELETE FROM claimd.job_history");
     sql_run(fleet.sql, "DELETE FROM claimd.job");
     assert_rate("'k'", "SELECT claimd.limit_key_rate('k', NULL)");
@@ -338,13 +343,13 @@ START_TEST(a_full_queue_does_not_hold_up_another)
     sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 1)");
     enqueue_in("default", 60000, 200);
     ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
         SOON_US));
     enqueue_in("other", 1, 200);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 200, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'"),
-                     1);
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 200,
+                         SOON_US));
+    ck_assert_int_eq(
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'"), 1);
 }
 END_TEST
 
@@ -352,25 +357,25 @@ START_TEST(a_limit_is_raised_lowered_and_lifted_while_jobs_run)
 {
     sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 3)");
     enqueue_in("default", 100, 200);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 20, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") >= 20,
+                         SOON_US));
     ck_assert_int_eq(most_at_once("queue"), 3);
     sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 8)");
     ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence <> 0") == 8, SOON_US));
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence <> 0") == 8, SOON_US));
     sql_run(fleet.sql, "SELECT claimd.limit_queue('default', 2)");
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state ="
-                                            " 'running'") <= 2,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state ="
+                                               " 'running'") <= 2,
                          SOON_US));
     sql_run(fleet.sql, "CREATE TABLE public.lowered AS SELECT clock_timestamp() AS at");
     ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history, public.lowered"
-                                      " WHERE attempted_at > at") >= 20,
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history, public.lowered"
+                                         " WHERE attempted_at > at") >= 20,
                    SOON_US));
     sql_run(fleet.sql, "SELECT claimd.limit_queue('default', NULL)");
     fleet_wait_finished(&fleet, 200, "completed", SOON_US);
     ck_assert_int_eq(most_at_once("queue") > 8, 1);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence <> 0"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence <> 0"), 0);
 }
 END_TEST
 

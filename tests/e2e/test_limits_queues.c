@@ -26,11 +26,11 @@ static void enqueue_to_both(int ms, int count)
 /* Returns the time from the queue's first start to its last end. */
 static double seconds_of(const char *queue)
 {
-    char text[64];
-    sql_text(fleet.sql, text, sizeof text,
-             "SELECT extract(epoch FROM max(finalized_at) - min(attempted_at)) FROM"
-             " claimd.job_history WHERE queue = '%s'",
-             queue);
+    const char *text =
+        sql_text(fleet.sql,
+                 "SELECT extract(epoch FROM max(finalized_at) - min(attempted_at)) FROM"
+                 " claimd.job_history WHERE queue = '%s'",
+                 queue);
     return strtod(text, NULL);
 }
 
@@ -83,10 +83,9 @@ END_TEST
 /* Leaves a wake that came too late for its worker, on two nodes. */
 static void leave_a_wake(const char *queue, char ret_key[128])
 {
-    char id[64];
     char command[192];
-    sql_text(fleet.sql, id, sizeof id, "SELECT worker_id FROM claimd.worker WHERE queues[1] = '%s'",
-             queue);
+    const char *id =
+        sql_text(fleet.sql, "SELECT worker_id FROM claimd.worker WHERE queues[1] = '%s'", queue);
     (void)snprintf(ret_key, 128, "claimd:hints:!%s", id);
     (void)snprintf(command, sizeof command, "ZADD %s 0 w", ret_key);
     fleet_redis(&fleet, 0, command);
@@ -136,11 +135,11 @@ static void enqueue_reversed(const char *queue, int ms)
  * queue's order. The jobs that filled the queue were there before all others. */
 static int64_t most_overtakes(void)
 {
-    return sql_i64(fleet.sql,
-                   "WITH j AS (SELECT * FROM claimd.job_history WHERE args <> '" FILLER "')"
-                   " SELECT max(n) FROM (SELECT count(*) AS n FROM j AS a JOIN j AS b ON"
-                   " (b.priority, b.ready_at, b.id) > (a.priority, a.ready_at, a.id) AND"
-                   " b.attempted_at < a.attempted_at GROUP BY a.id) AS o");
+    return sql_number(fleet.sql,
+                      "WITH j AS (SELECT * FROM claimd.job_history WHERE args <> '" FILLER "')"
+                      " SELECT max(n) FROM (SELECT count(*) AS n FROM j AS a JOIN j AS b ON"
+                      " (b.priority, b.ready_at, b.id) > (a.priority, a.ready_at, a.id) AND"
+                      " b.attempted_at < a.attempted_at GROUP BY a.id) AS o");
 }
 
 static int64_t overtakes_of_a_round(int limit)
@@ -151,8 +150,8 @@ static int64_t overtakes_of_a_round(int limit)
             "INSERT INTO claimd.job (kind, queue, args) SELECT 'sleep', 'many', '" FILLER "' FROM"
             " generate_series(1, %d)",
             limit);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state ="
-                                            " 'running'") == limit,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state ="
+                                               " 'running'") == limit,
                          SOON_US));
     enqueue_reversed("many", 20);
     fleet_wait_finished(&fleet, ORDERED + limit, "completed", SOON_US);

@@ -87,8 +87,8 @@ static void read_until(const char *text)
 
 static int64_t heartbeats_until(void)
 {
-    return sql_i64(f.sql, "SELECT (extract(epoch FROM max(stale_at)) * 1000)::bigint"
-                          " FROM claimd.worker");
+    return sql_number(f.sql, "SELECT (extract(epoch FROM max(stale_at)) * 1000)::bigint"
+                             " FROM claimd.worker");
 }
 
 static double lines_lost(const char *address)

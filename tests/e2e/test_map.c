@@ -65,13 +65,8 @@ static pid_t start_words(const char *const *words)
 }
 #define start_map(...) start_words((const char *const[]){__VA_ARGS__, NULL})
 
-#define TEXT_IS(expected, query)                                 \
-    do {                                                         \
-        char text_[4096];                                        \
-        sql_text(fleet.sql, text_, sizeof text_, "%s", (query)); \
-        ck_assert_str_eq(text_, (expected));                     \
-    } while (0)
-#define NUMBER(query) sql_i64(fleet.sql, "%s", (query))
+#define TEXT_IS(expected, query) ck_assert_str_eq(sql_text(fleet.sql, "%s", (query)), (expected))
+#define NUMBER(query) sql_number(fleet.sql, "%s", (query))
 
 /* ---- the fleet ---- */
 

@@ -99,8 +99,9 @@ static double leader_sum(const char *name, const char *label)
 
 static bool is_running(int64_t id)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
-                   (long long)id) == 1;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
+                      (long long)id) == 1;
 }
 
 static void kill_a_worker_that_works(void)
@@ -141,7 +142,7 @@ static void add_paused_map(void)
 
 static int64_t completed_rows(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
 }
 
 /* True when the texts, each at most a second old, show the final state. */
@@ -173,8 +174,8 @@ static void tell_the_story(void)
     add_paused_map();
     /* They must wait for longer than this takes, however busy the machine is. */
     ck_assert(
-        WAIT_UNTIL((scrape_both(), sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE "
-                                                  "attempt > 0 AND state = 'available'") >= 3),
+        WAIT_UNTIL((scrape_both(), sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE "
+                                                     "attempt > 0 AND state = 'available'") >= 3),
                    SOON_US));
     sql_run(f.sql, "UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE attempt > 0 "
                    "AND kind = 'crash_segv'");
@@ -207,10 +208,10 @@ static void end(void)
 
 START_TEST(ends_are_counted_as_postgres_has_recorded_them)
 {
-    int64_t failed = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt WHERE outcome IN "
-                                    "('failed', 'crashed')");
+    int64_t failed = sql_number(f.sql, "SELECT count(*) FROM claimd.job_attempt WHERE outcome IN "
+                                       "('failed', 'crashed')");
     int64_t discarded =
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'discarded'");
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'discarded'");
     ASSERT_WORKER("claimd_jobs_finished_total", "outcome=\"completed\"", completed_rows());
     ASSERT_WORKER("claimd_jobs_finished_total",
                   "queue=\"default\",kind=\"noop\",outcome=\"completed\"", NOOPS);

@@ -209,19 +209,19 @@ END_TEST
  * runner that starts while a connection is open has no socket except the one to its worker. */
 START_TEST(no_socket_is_inherited_by_children)
 {
-    char seen[8192];
     start_both(NULL);
     autoclose int open_one = connected(worker);
     put(open_one, "GET /", 5);
     expect(worker, "/healthz", 200, "ok"); /* this connection was accepted after the first */
     (void)fleet_enqueue(&f, "crash_exit0", "{}", 1);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt") == 1, SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job_attempt") == 1, SOON_US));
     int64_t id = fleet_enqueue(&f, "descriptors", "{}", 1);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history"
-                                        " WHERE state = 'completed'") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job_history"
+                                           " WHERE state = 'completed'") == 1,
                          SOON_US));
-    sql_text(f.sql, seen, sizeof seen, "SELECT result FROM claimd.job_history WHERE id = %" PRId64,
-             id);
+    const char *seen =
+        sql_text(f.sql, "SELECT result FROM claimd.job_history WHERE id = %" PRId64, id);
     const char *frames = strstr(seen, "socket:");
     ck_assert_ptr_nonnull(frames);
     ck_assert_msg(strstr(frames + 1, "socket:") == NULL, "%s", seen);

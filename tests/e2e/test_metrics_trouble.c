@@ -53,8 +53,8 @@ static double sum(const char *address, const char *name, const char *label)
 START_TEST(an_id_whose_row_is_locked_is_refused_and_put_back)
 {
     struct sql *locker = sql_open(f.conninfo);
-    int64_t id = sql_i64(f.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval "
-                                "'500 ms')");
+    int64_t id = sql_number(f.sql, "SELECT claimd.enqueue('noop', scheduled_at => now() + interval "
+                                   "'500 ms')");
     sql_run(locker, "BEGIN");
     sql_run(locker, "SELECT FROM claimd.job WHERE id = %lld FOR UPDATE", (long long)id);
     ASSERT_SOON(worker, "claimd_claims_refused_total", "reason=\"locked\"", > 0);

@@ -19,7 +19,7 @@ static struct fleet f;
 
 static int64_t completed(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE state = 'completed'");
 }
 
 static int64_t peak_rss_kb(pid_t pid)
@@ -47,8 +47,8 @@ START_TEST(redteam1_a_million_rows_behind_the_cursor_hold_up_nobody_and_are_fed)
              "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, %d);"
              " SELECT pg_sleep(3); SELECT pg_advisory_xact_lock(7); COMMIT",
              MILLION);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM pg_stat_activity"
-                                        " WHERE wait_event = 'advisory'") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM pg_stat_activity"
+                                           " WHERE wait_event = 'advisory'") == 1,
                          WRITTEN_WITHIN_US));
     (void)fleet_enqueue(&f, "noop", "{}", 10);
     ck_assert(WAIT_UNTIL(completed() == 10, SOON_US));

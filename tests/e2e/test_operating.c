@@ -38,7 +38,7 @@ static void ctl_says(const char *words, const char *part)
 
 static int64_t done(const char *kind)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
 }
 
 START_TEST(retried_jobs_are_fed_at_once)
@@ -47,10 +47,10 @@ START_TEST(retried_jobs_are_fed_at_once)
     fleet_wait_finished(&f, 300, "discarded", SOON_US);
     ctl_says("jobs retry --kind fail", "300 jobs retried");
     fleet_wait_finished(&f, 600, "discarded", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.jobs WHERE generation = 1 AND "
-                                    "attempt = 1 AND state = 'discarded'"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.jobs WHERE generation = 1 AND "
+                                       "attempt = 1 AND state = 'discarded'"),
                      300);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.jobs"), 300);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.jobs"), 300);
     ctl_says("db verify", "");
 }
 END_TEST
@@ -91,9 +91,9 @@ START_TEST(jobs_that_are_retried_in_the_very_moment_of_their_end_are_not_lost)
                    "WHILE clock_timestamp() < til LOOP PERFORM claimd.retry_many(ARRAY(SELECT id "
                    "FROM claimd.job_history WHERE retried_at IS NULL), true); COMMIT; PERFORM "
                    "pg_sleep(0.001); END LOOP; END $$");
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job") == 0, SOON_US));
-    ck_assert_int_lt(sql_i64(f.sql, "SELECT extract(epoch FROM max(attempted_at - ready_at)) * "
-                                    "1000000 FROM claimd.job_history"),
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job") == 0, SOON_US));
+    ck_assert_int_lt(sql_number(f.sql, "SELECT extract(epoch FROM max(attempted_at - ready_at)) * "
+                                       "1000000 FROM claimd.job_history"),
                      LOST_US);
 }
 END_TEST
@@ -106,7 +106,7 @@ START_TEST(what_may_start_once_starts_once_more_when_it_is_retried)
     (void)snprintf(words, sizeof words, "jobs retry %lld", (long long)id);
     ctl_says(words, "available");
     fleet_wait_finished(&f, 2, "discarded", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt"), 2);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job_attempt"), 2);
     ctl_says("db verify", "");
 }
 END_TEST
@@ -116,20 +116,21 @@ END_TEST
 /* True if the worker has published that it serves the kind now. */
 static bool serves(const char *kind)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.worker WHERE NOT stopped AND '%s' = "
-                   "ANY (kinds)",
-                   kind) > 0;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.worker WHERE NOT stopped AND '%s' = "
+                      "ANY (kinds)",
+                      kind) > 0;
 }
 
 /* Waits until a heartbeat that was sent after this call has been answered. */
 static void await_heartbeat(void)
 {
     for (int i = 0; i < 2; i++) {
-        int64_t before = sql_i64(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * 1000000)::int8 "
-                                        "FROM claimd.worker");
-        ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * "
-                                            "1000000)::int8 FROM claimd.worker") > before,
+        int64_t before =
+            sql_number(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * 1000000)::int8 "
+                              "FROM claimd.worker");
+        ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT (extract(epoch FROM max(beat_at)) * "
+                                               "1000000)::int8 FROM claimd.worker") > before,
                              SOON_US));
     }
 }
@@ -167,11 +168,12 @@ START_TEST(what_runs_when_its_kind_is_paused_is_ended)
 {
     fleet_enqueue(&f, "sleep", "{\"ms\": 3000}", 1);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1, SOON_US));
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+        SOON_US));
     ctl_says("kinds pause sleep", "yes");
     ck_assert(WAIT_UNTIL(!serves("sleep"), SOON_US));
     fleet_wait_finished(&f, 1, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
 }
 END_TEST
 
@@ -192,18 +194,18 @@ START_TEST(A4_each_job_runs_with_what_it_is_when_it_is_claimed)
     int64_t edited = 0;
     for (int64_t n = 0; n < EDITED; n++) { /* every second job, in scattered order */
         int64_t id = 2 * (n * 7919 % EDITED + 1);
-        edited += sql_i64(f.sql, "SELECT public.try_edit(%lld)", (long long)id) == 2;
+        edited += sql_number(f.sql, "SELECT public.try_edit(%lld)", (long long)id) == 2;
     }
     fleet_wait_finished(&f, 2 * EDITED, "completed", SOON_US);
     ck_assert_int_gt(edited, 0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_edit"), edited);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job_edit"), edited);
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.job_history h LEFT JOIN claimd.job_edit e ON "
-                "e.job_id = h.id WHERE h.result <> COALESCE(e.after -> 'args', '{\"v\": 1}') "
-                "OR h.args <> h.result OR h.version <> COALESCE(e.version, 1)"),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job_history h LEFT JOIN claimd.job_edit e ON "
+                   "e.job_id = h.id WHERE h.result <> COALESCE(e.after -> 'args', '{\"v\": 1}') "
+                   "OR h.args <> h.result OR h.version <> COALESCE(e.version, 1)"),
         0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
 }
 END_TEST
 
@@ -224,7 +226,8 @@ START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
     /* Occupy both slots until they are cancelled. */
     fleet_enqueue(&f, "sleep", "{\"ms\": 600000}", 2);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2, SOON_US));
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 2,
+        SOON_US));
     int64_t id = fleet_enqueue(&f, "noop", "{}", 20);
     ck_assert(WAIT_UNTIL(hints_of("default") == 20, SOON_US));
     for (int64_t n = id - 19; n <= id; n++) {
@@ -234,35 +237,37 @@ START_TEST(a_job_that_gets_another_queue_runs_there_and_nowhere_else)
     ck_assert(WAIT_UNTIL(done("sleep") == 2, SOON_US));
     fleet_enqueue(&f, "echo", "1", 20); /* behind the others */
     ck_assert(WAIT_UNTIL(done("echo") == 20, SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE queue = 'other' AND "
-                                    "attempt = 0"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE queue = 'other' AND "
+                                       "attempt = 0"),
                      20);
     fleet_start_worker_with(&f, 1, (const char *const[]){"CLAIMD_WORKER_QUEUES=other", NULL});
     fleet_wait_finished(&f, 40, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT worker_id) FROM claimd.job_history "
-                                    "WHERE queue = 'other'"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(DISTINCT worker_id) FROM claimd.job_history "
+                                       "WHERE queue = 'other'"),
                      1);
 }
 END_TEST
 
 START_TEST(a_job_that_gets_another_tenant_has_the_turn_of_that_one)
 {
-    int64_t last = sql_i64(f.sql, "SELECT max(claimd.enqueue('sleep', '{\"ms\": 50}', share_key => "
-                                  "'anna')) FROM generate_series(1, 300)");
+    int64_t last =
+        sql_number(f.sql, "SELECT max(claimd.enqueue('sleep', '{\"ms\": 50}', share_key => "
+                          "'anna')) FROM generate_series(1, 300)");
     /* Its hint is in Redis, behind the others. */
     ck_assert(WAIT_UNTIL(done("sleep") > 10, SOON_US));
     sql_run(f.sql, "SELECT claimd.edit(%lld, '{\"share_key\": \"bob\"}')", (long long)last);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
-                                 (long long)last) == 1,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id = %lld",
+                              (long long)last) == 1,
+                   SOON_US));
     ck_assert_int_lt(done("sleep"), 250);
 }
 END_TEST
 
 START_TEST(a_job_that_is_edited_to_run_now_does)
 {
-    int64_t id = sql_i64(f.sql, "SELECT claimd.enqueue('echo', scheduled_at => now() + interval "
-                                "'1 day')");
+    int64_t id = sql_number(f.sql, "SELECT claimd.enqueue('echo', scheduled_at => now() + interval "
+                                   "'1 day')");
     char words[128];
     (void)snprintf(words, sizeof words, "jobs edit %lld --delay 0 --priority 0", (long long)id);
     ctl_says(words, "version 2");
@@ -275,19 +280,19 @@ END_TEST
 START_TEST(a_worker_that_is_asked_to_drain_ends_what_runs_and_then_itself)
 {
     char words[128];
-    char id[64];
     fleet_start_worker(&f, 1, NULL);
     fleet_enqueue(&f, "sleep", "{\"ms\": 2000}", 4);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 4, SOON_US));
-    sql_text(f.sql, id, sizeof id,
-             "SELECT worker_id::text FROM claimd.worker ORDER BY started_at "
-             "LIMIT 1");
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 4,
+        SOON_US));
+    const char *id =
+        sql_text(f.sql, "SELECT worker_id::text FROM claimd.worker ORDER BY started_at "
+                        "LIMIT 1");
     (void)snprintf(words, sizeof words, "workers drain %s", id);
     ctl_says(words, id);
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
     fleet_wait_finished(&f, 4, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
     ctl_says("workers --all", "stopped");
 }
 END_TEST
@@ -297,33 +302,35 @@ START_TEST(a_worker_that_was_killed_is_told_from_one_that_stopped)
     fleet_start_worker(&f, 1, NULL);
     fleet_enqueue(&f, "sleep", "{\"ms\": 2000}", 4);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 4, SOON_US));
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 4,
+        SOON_US));
     fleet_signal(f.workers[0], SIGKILL);
     (void)fleet_wait_end(&f, &f.workers[0]);
     fleet_wait_finished(&f, 4, "completed", SOON_US);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE dead AND stopped") == 1, SOON_US));
+        sql_number(f.sql, "SELECT count(*) FROM claimd.worker WHERE dead AND stopped") == 1,
+        SOON_US));
     ctl_says("workers --all", "rescued");
     ctl_says("workers --all", "live");
 }
 END_TEST
 
 /* Makes the only worker quiet, then adds ten jobs. Returns the worker's id. */
-static void given_jobs_for_a_quiet_worker(char ret_id[64])
+static const char *given_jobs_for_a_quiet_worker(void)
 {
     char words[128];
-    sql_text(f.sql, ret_id, 64, "SELECT worker_id::text FROM claimd.worker");
-    (void)snprintf(words, sizeof words, "workers quiet %s", ret_id);
-    ctl_says(words, ret_id);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 1, SOON_US));
+    const char *id = sql_text(f.sql, "SELECT worker_id::text FROM claimd.worker");
+    (void)snprintf(words, sizeof words, "workers quiet %s", id);
+    ctl_says(words, id);
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 1,
+                         SOON_US));
     fleet_enqueue(&f, "noop", "{}", 10);
+    return id;
 }
 
 START_TEST(a_worker_that_is_asked_to_be_quiet_takes_nothing_new)
 {
-    char id[64];
-    given_jobs_for_a_quiet_worker(id);
+    (void)given_jobs_for_a_quiet_worker();
     await_heartbeat();
     ck_assert_int_eq(done("noop"), 0);
     fleet_start_worker(&f, 1, NULL);
@@ -334,13 +341,12 @@ END_TEST
 START_TEST(feat_B29_a_quiet_worker_goes_on_when_it_is_asked_to)
 {
     char words[128];
-    char id[64];
-    given_jobs_for_a_quiet_worker(id);
+    const char *id = given_jobs_for_a_quiet_worker();
     (void)snprintf(words, sizeof words, "workers resume %s", id);
     ctl_says(words, id);
     fleet_wait_finished(&f, 10, "completed", SOON_US);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.worker WHERE quiet") == 0,
+                         SOON_US));
 }
 END_TEST
 

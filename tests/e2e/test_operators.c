@@ -46,7 +46,7 @@ static bool doctor_names(const char *part)
 
 static int64_t open_jobs(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.job");
 }
 
 /* Deaths, failures, a cancel and an orderly end: none of them counts as a violation. */
@@ -59,14 +59,15 @@ START_TEST(verify_finds_nothing_after_a_day_with_deaths)
     fleet_enqueue(&f, "once", "{\"ms\": 100}", 2);
     fleet_enqueue(&f, "crash_segv", "{}", 1);
     fleet_enqueue(&f, "sleep", "{\"ms\": 1500}", 4);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running' "
-                                        "AND kind = 'sleep'") > 0,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running' "
+                                     "AND kind = 'sleep'") > 0,
+                   SOON_US));
     fleet_signal(f.workers[0], SIGKILL);
     (void)fleet_wait_end(&f, &f.workers[0]);
     fleet_start_worker(&f, 0, NULL);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE kind <> "
-                                        "'crash_segv'") == 0,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE kind <> "
+                                           "'crash_segv'") == 0,
                          SOON_US));
     sql_run(f.sql, "SELECT claimd.cancel(id) FROM claimd.job");
     ck_assert_int_eq(says("db verify --after 20s"), 0);
@@ -83,10 +84,9 @@ START_TEST(results_that_can_not_be_committed_are_named_with_postgresqls_reason)
                    "EXECUTE FUNCTION claimd.no_more()");
     fleet_enqueue(&f, "noop", "{}", 3);
     bool is_named = WAIT_UNTIL(doctor_names("can't commit the results of "), SOON_US);
-    char row[600];
-    sql_text(f.sql, row, sizeof row,
-             "SELECT uncommitted || ' ' || uncommitted_us || ' ' || trouble "
-             "|| ' ' || running FROM claimd.worker");
+    const char *row =
+        sql_text(f.sql, "SELECT uncommitted || ' ' || uncommitted_us || ' ' || trouble "
+                        "|| ' ' || running FROM claimd.worker");
     ck_assert_msg(is_named, "%s", row);
     ck_assert(doctor_names("no space is left"));
     sql_run(f.sql, "DROP TRIGGER no_more ON claimd.job_history");

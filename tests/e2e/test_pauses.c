@@ -14,7 +14,8 @@ static struct fleet fleet;
 
 static int64_t finished(const char *queue)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue = '%s'", queue);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue = '%s'",
+                      queue);
 }
 
 static void enqueue(const char *queue, int ms, int count)
@@ -37,23 +38,24 @@ static void pause_and_mark(void)
 /* True if each worker has sent a heartbeat since the mark. */
 static bool do_all_know(void)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.worker, public.mark WHERE beat_at > at") == WORKERS;
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.worker, public.mark WHERE beat_at > at") ==
+           WORKERS;
 }
 
 static void print_delay(const char *what)
 {
     (void)printf("%s: known to all workers after %lld ms\n", what,
-                 (long long)sql_i64(fleet.sql,
-                                    "SELECT (1000 * extract(epoch FROM max(beat_at - at)))"
-                                    "::bigint FROM claimd.worker, public.mark"));
+                 (long long)sql_number(fleet.sql,
+                                       "SELECT (1000 * extract(epoch FROM max(beat_at - at)))"
+                                       "::bigint FROM claimd.worker, public.mark"));
 }
 
 /* Pushes a hint by hand, like a scheduler that does not know of the pause. */
 static void push_by_hand(const char *queue)
 {
     char command[128];
-    int64_t id = sql_i64(fleet.sql, "SELECT max(id) FROM claimd.job WHERE queue = '%s'", queue);
+    int64_t id = sql_number(fleet.sql, "SELECT max(id) FROM claimd.job WHERE queue = '%s'", queue);
     (void)snprintf(command, sizeof command, "ZADD claimd:hints:%s 1 %lld", queue, (long long)id);
     fleet_redis(&fleet, 0, command);
 }
@@ -90,12 +92,12 @@ START_TEST(a_busy_worker_hears_of_a_pause_while_it_has_more_to_do_than_it_can)
     pause_and_mark();
     while (!do_all_know()) {
         ck_assert_int_lt(finished("b"), 400000);
-        if (sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job") < 3000) {
+        if (sql_number(fleet.sql, "SELECT count(*) FROM claimd.job") < 3000) {
             enqueue("b", 1, 3000);
         }
     }
     print_delay("busy");
-    ck_assert_int_gt(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
+    ck_assert_int_gt(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job"), 0);
     sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'available'");
 }
 END_TEST

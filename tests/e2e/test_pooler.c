@@ -86,7 +86,7 @@ static void plant(void)
 static void assert_none_was_run(void)
 {
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM public.runs"),
+        sql_number(f.sql, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM public.runs"),
         0);
 }
 

@@ -14,12 +14,7 @@
 
 static struct fleet fleet;
 
-#define ASSERT_SQL(expected, ...)                              \
-    do {                                                       \
-        char text_[4096];                                      \
-        sql_text(fleet.sql, text_, sizeof text_, __VA_ARGS__); \
-        ck_assert_str_eq(text_, (expected));                   \
-    } while (0)
+#define ASSERT_SQL(expected, ...) ck_assert_str_eq(sql_text(fleet.sql, __VA_ARGS__), (expected))
 
 #define HOW_JSON "{\"how\": \"%s\", \"path\": \"%s/snoozed\"}"
 
@@ -34,9 +29,9 @@ static int64_t enqueue_how(const char *kind, const char *how)
 
 START_TEST(prog_P1_a_function_is_told_of_its_job_and_its_value_is_the_result)
 {
-    long long id =
-        sql_i64(fleet.sql, "SELECT claimd.enqueue('py_echo', '{\"x\": \"ü\\n\\u2028\", \"n\":"
-                           " 12345678901234567890}', tags => '{t,u v}', metadata => '{\"m\": 1}')");
+    long long id = sql_number(
+        fleet.sql, "SELECT claimd.enqueue('py_echo', '{\"x\": \"ü\\n\\u2028\", \"n\":"
+                   " 12345678901234567890}', tags => '{t,u v}', metadata => '{\"m\": 1}')");
     fleet_wait_state(&fleet, id, "completed");
     ASSERT_SQL("t 1 [\"t\", \"u v\"] {\"m\": 1} default t",
                "SELECT concat_ws(' ', CASE WHEN result->'args' = args THEN 't' END,"
@@ -50,11 +45,11 @@ END_TEST
 START_TEST(prog_P1_a_program_is_used_again_for_the_next_job)
 {
     fleet_enqueue(&fleet, "py_echo", "{}", 20);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE kind ="
-                                            " 'py_echo' AND state <> 'completed'") == 0,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE kind ="
+                                               " 'py_echo' AND state <> 'completed'") == 0,
                          SOON_US));
-    ck_assert_int_le(sql_i64(fleet.sql, "SELECT count(DISTINCT result->'pid') FROM claimd.jobs"
-                                        " WHERE kind = 'py_echo'"),
+    ck_assert_int_le(sql_number(fleet.sql, "SELECT count(DISTINCT result->'pid') FROM claimd.jobs"
+                                           " WHERE kind = 'py_echo'"),
                      4);
 }
 END_TEST
@@ -141,19 +136,20 @@ static const char *const stopped[][3] = {
 START_TEST(prog_P4_a_handler_is_told_why_it_should_stop)
 {
     bool is_cancel = strcmp(stopped[_i][1], "cancel") == 0;
-    long long id = sql_i64(fleet.sql, "SELECT claimd.enqueue('%s', timeout => %s)", stopped[_i][0],
-                           is_cancel ? "NULL" : "'2 s'");
+    long long id = sql_number(fleet.sql, "SELECT claimd.enqueue('%s', timeout => %s)",
+                              stopped[_i][0], is_cancel ? "NULL" : "'2 s'");
     if (is_cancel) {
-        ck_assert(WAIT_UNTIL(sql_i64(fleet.sql,
-                                     "SELECT count(*) FROM claimd.job_live WHERE id = %lld"
-                                     " AND percent = 1",
-                                     id) == 1,
+        ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                        "SELECT count(*) FROM claimd.job_live WHERE id = %lld"
+                                        " AND percent = 1",
+                                        id) == 1,
                              SOON_US));
         sql_run(fleet.sql, "SELECT claimd.cancel(%lld)", id);
     }
-    ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld", id) == 1,
-        SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql,
+                                    "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld",
+                                    id) == 1,
+                         SOON_US));
     ASSERT_SQL(stopped[_i][2],
                "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
                id);
@@ -217,8 +213,8 @@ static bool is_anybody_left(void)
 
 START_TEST(prog_P6_nothing_is_left_of_a_program_that_does_not_stop)
 {
-    long long id = sql_i64(fleet.sql, "SELECT claimd.enqueue('hostile', '{\"how\": \"never\"}',"
-                                      " timeout => '2 s', max_attempts => 1)");
+    long long id = sql_number(fleet.sql, "SELECT claimd.enqueue('hostile', '{\"how\": \"never\"}',"
+                                         " timeout => '2 s', max_attempts => 1)");
     fleet_wait_state(&fleet, id, "discarded");
     ASSERT_SQL("timeout timeout: the handler did not stop",
                "SELECT concat_ws(' ', outcome, error) FROM claimd.job_attempt WHERE job_id = %lld",
@@ -257,9 +253,10 @@ START_TEST(prog_P5_a_job_that_its_program_did_not_read_is_given_to_the_next_one)
     char args[SERVER_PATH_MAX + 64];
     (void)snprintf(args, sizeof args, HOW_JSON, "goes", fleet.dir);
     fleet_enqueue(&fleet, "hostile", args, 12);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE args->>'how' ="
-                                            " 'goes' AND state = 'completed'") == 12,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE args->>'how' ="
+                                         " 'goes' AND state = 'completed'") == 12,
+                   SOON_US));
     ASSERT_SQL("", "SELECT string_agg(concat_ws(' ', a.outcome, a.error), ', ') FROM"
                    " claimd.job_attempt a JOIN claimd.jobs j ON j.id = a.job_id WHERE"
                    " j.args->>'how' = 'goes'");

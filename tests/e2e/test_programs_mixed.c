@@ -49,7 +49,7 @@ static const struct {
 
 static int64_t count(const char *what)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE %s", what);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE %s", what);
 }
 
 static void enqueue(const char *kind, size_t work)
@@ -130,11 +130,10 @@ START_TEST(prog_M1_jobs_of_all_handlers_end_once_as_they_should_while_their_proc
     }
     ck_assert(WAIT_UNTIL(count("finalized_at IS NOT NULL") == JOBS, SOON_US));
     ck_assert_int_eq(count("true"), JOBS);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(DISTINCT id) FROM claimd.jobs"), JOBS);
-    char other[512];
-    sql_text(fleet.sql, other, sizeof other,
-             "SELECT to_jsonb(j) FROM claimd.jobs j WHERE state <> metadata->>'state' OR NOT"
-             " metadata->'results' @> jsonb_build_array(coalesce(result, 'null')) LIMIT 1");
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(DISTINCT id) FROM claimd.jobs"), JOBS);
+    const char *other = sql_text(
+        fleet.sql, "SELECT to_jsonb(j) FROM claimd.jobs j WHERE state <> metadata->>'state' OR NOT"
+                   " metadata->'results' @> jsonb_build_array(coalesce(result, 'null')) LIMIT 1");
     ck_assert_str_eq(other, "");
     ck_assert_int_eq(fleet_log_count(&fleet, "claimd-worker", 0, "level=error"), 0);
 

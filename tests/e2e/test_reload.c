@@ -169,7 +169,7 @@ START_TEST(a_bad_configuration_is_one_line_and_the_old_one_stays)
                   "log_level: loud is not allowed; allowed: error, warn, info or debug");
         ck_assert_int_eq(fleet_log_count(&f, programs[i], 0, "event=reload_failed"), 1);
     }
-    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    int64_t done = sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
     (void)fleet_enqueue(&f, "noop", "{}", 1);
     fleet_wait_finished(&f, done + 1, "completed", SOON_US);
 }
@@ -182,7 +182,7 @@ START_TEST(what_needs_a_restart_is_named_and_not_taken_on)
     expect_reload_told_to_systemd();
     wait_line(WORKER, "\"event\":\"restart_needed\",\"keys\":\"redis.prefix\"");
     wait_line(WORKER, "\"event\":\"reloaded\",\"keys\":\"log_format, ");
-    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    int64_t done = sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
     (void)fleet_enqueue(&f, "noop", "{}", 1);
     fleet_wait_finished(&f, done + 1, "completed", SOON_US); /* fed under the scheduler's prefix */
     wait_line(WORKER, "\"event\":\"job_finished\"");
@@ -206,7 +206,7 @@ START_TEST(a_scheduler_feeds_further_ahead_at_once)
     wait_line(SCHEDULER, "event=reloaded keys=\"scheduler.look_ahead, scheduler.history_days\"");
     ck_assert(WAIT_UNTIL((most = HINTS) > 40, SOON_US));
     fleet_signal(f.workers[0], SIGCONT);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job") == 0, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job") == 0, SOON_US));
 }
 END_TEST
 
@@ -234,7 +234,8 @@ START_TEST(a_worker_drains_as_long_as_its_new_configuration_says)
 {
     (void)fleet_enqueue(&f, "sleep", "{\"ms\": 60000}", 1);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1, SOON_US));
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+        SOON_US));
     write_config("\"info\"", "\"drain_ms\": 400, ", "");
     fleet_signal(f.workers[0], SIGHUP);
     expect_reload_told_to_systemd();
@@ -287,11 +288,11 @@ START_TEST(with_json_every_line_of_a_worker_is_an_object)
     sql_run(f.sql, "DELETE FROM claimd.job"); /* jobs that the drained worker handed back */
     write_config("\"debug\"", "", ", \"log_format\": \"json\"");
     fleet_start_worker(&f, 1, NULL);
-    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    int64_t done = sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
     (void)fleet_enqueue(&f, "noop", "{}", 5);
     fleet_wait_finished(&f, done + 5, "completed", SOON_US);
-    (void)sql_i64(f.sql, "WITH new AS (INSERT INTO claimd.job (kind, args, max_attempts) VALUES "
-                         "('crash_segv', '{}', 1) RETURNING id) SELECT id FROM new");
+    (void)sql_number(f.sql, "WITH new AS (INSERT INTO claimd.job (kind, args, max_attempts) VALUES "
+                            "('crash_segv', '{}', 1) RETURNING id) SELECT id FROM new");
     (void)snprintf(path, sizeof path, "%s/%s-1.log", f.dir, WORKER);
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 1, "\"event\":\"runner_died\"") > 0, SOON_US));
     fleet_signal(f.workers[1], SIGTERM);

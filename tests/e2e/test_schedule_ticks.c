@@ -47,19 +47,21 @@ static void launch(size_t i, bool dies_asking)
  * leader is late. */
 static bool is_before_a_tick(void)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.schedule WHERE next_at - clock_timestamp() BETWEEN "
-                   "interval '0' AND interval '150 ms' AND EXTRACT(epoch FROM next_at)::int8 / %d "
-                   "%% 2 = 0",
-                   EVERY_S) > 0;
+    return sql_number(
+               f.sql,
+               "SELECT count(*) FROM claimd.schedule WHERE next_at - clock_timestamp() BETWEEN "
+               "interval '0' AND interval '150 ms' AND EXTRACT(epoch FROM next_at)::int8 / %d "
+               "%% 2 = 0",
+               EVERY_S) > 0;
 }
 
 /* Finds the leader by the schedulers' own rows; a dead one may still be recorded as the leader. */
 static bool kill_the_leader(void)
 {
-    pid_t leader = (pid_t)sql_i64(f.sql, "SELECT COALESCE((SELECT pid FROM claimd.scheduler WHERE "
-                                         "leader_since IS NOT NULL ORDER BY beat_at DESC LIMIT 1), "
-                                         "0)");
+    pid_t leader =
+        (pid_t)sql_number(f.sql, "SELECT COALESCE((SELECT pid FROM claimd.scheduler WHERE "
+                                 "leader_since IS NOT NULL ORDER BY beat_at DESC LIMIT 1), "
+                                 "0)");
     for (size_t i = 0; i < SCHEDULERS; i++) {
         if (leader > 0 && f.schedulers[i] == leader) {
             fleet_signal(leader, SIGKILL);
@@ -92,7 +94,7 @@ static int replace_the_dead(int deaths)
 
 static int64_t ticks_fired(void)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.schedule_fire");
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.schedule_fire");
 }
 
 static void end_them_all(void)
@@ -131,19 +133,21 @@ START_TEST(A19_the_leader_dies_at_each_tick_and_each_tick_is_one_job)
     ck_assert_msg(deaths >= wanted / 2 && killed >= wanted / 8,
                   "%d deaths, %d before a tick, in %lld ticks", deaths, killed, (long long)fired);
     /* The ticks follow each other without a gap, and each has its own job. */
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) / %d + 1)::int8"
-                             " FROM claimd.schedule_fire",
-                             EVERY_S),
-                     fired);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT job_id) FROM claimd.schedule_fire WHERE "
-                                    "outcome = 'fired'"),
+    ck_assert_int_eq(
+        sql_number(f.sql,
+                   "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) / %d + 1)::int8"
+                   " FROM claimd.schedule_fire",
+                   EVERY_S),
+        fired);
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(DISTINCT job_id) FROM claimd.schedule_fire WHERE "
+                                "outcome = 'fired'"),
                      fired);
     end_them_all();
     fleet_start_scheduler(&f, 0);
     fleet_wait_finished(&f, fired, "completed", SOON_US);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(DISTINCT scheduled_at) FROM claimd.job_history"),
-                     fired);
+    ck_assert_int_eq(
+        sql_number(f.sql, "SELECT count(DISTINCT scheduled_at) FROM claimd.job_history"), fired);
 }
 END_TEST
 

@@ -100,9 +100,8 @@ static void search_database(void)
         ("SELECT string_agg(query || application_name, ' ') FROM pg_stat_activity "
          "WHERE pid <> pg_backend_pid()"),
     };
-    static char text[1 << 16];
     for (size_t i = 0; i < ARRAY_COUNT(queries); i++) {
-        sql_text(f.sql, text, sizeof text, "%s", queries[i]);
+        const char *text = sql_text(f.sql, "%s", queries[i]);
         search(queries[i], text, strlen(text));
     }
 }
@@ -182,7 +181,7 @@ START_TEST(no_password_is_printed_logged_or_in_a_process)
     pid_t scheduler = operator_start(&f, SCHEDULER, ways[i].config, ways[i].env, scheduler_log);
     pid_t worker = operator_start(&f, WORKER, ways[i].config, ways[i].env, worker_log);
     if (ways[i].is_right) {
-        int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+        int64_t done = sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
         (void)fleet_enqueue(&f, "noop", "{}", 3);
         fleet_wait_finished(&f, done + 3, "completed", SOON_US);
         ck_assert_int_gt(search_processes(), 0);
@@ -205,8 +204,8 @@ END_TEST
 
 static int64_t spied(int64_t id, const char *what)
 {
-    return sql_i64(f.sql, "SELECT (result->>'%s')::int FROM claimd.job_history WHERE id = %lld",
-                   what, (long long)id);
+    return sql_number(f.sql, "SELECT (result->>'%s')::int FROM claimd.job_history WHERE id = %lld",
+                      what, (long long)id);
 }
 
 /* ---- a password change under load ---- */
@@ -239,10 +238,10 @@ START_TEST(a_redis_password_changes_under_load_and_nobody_is_refused)
     sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
     pid_t scheduler = operator_start(&f, SCHEDULER, "config.json", env, logs[0]);
     pid_t worker = operator_start(&f, WORKER, "config.json", env, logs[1]);
-    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    int64_t done = sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
     (void)fleet_enqueue(&f, "sleep", "{\"ms\": 50}", JOBS);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history") > done + 10, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job_history") > done + 10,
+                         SOON_US));
     for (size_t i = 0; i < MASTERS; i++) {
         redis_as_app(i, CANARY "-redis", "ACL SETUSER app >" CANARY "-new");
     }
@@ -261,7 +260,7 @@ START_TEST(a_redis_password_changes_under_load_and_nobody_is_refused)
         ck_assert_int_eq(fleet_count_lines(logs[i], "event=reload_failed"), 0);
     }
     ck_assert_int_eq(fleet_count_lines(logs[1], "event=lease_lost"), 0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt > 1"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt > 1"),
                      0);
     end(worker);
     end(scheduler);
@@ -279,7 +278,7 @@ START_TEST(J4_a_process_of_the_same_user_sees_nothing_of_a_daemons_memory)
     char log[SERVER_PATH_MAX + 64];
     char args[32];
     sql_run(f.sql, "UPDATE claimd.cluster SET lock_nodes = ''");
-    int64_t done = sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history");
+    int64_t done = sql_number(f.sql, "SELECT count(*) FROM claimd.job_history");
     (void)snprintf(log, sizeof log, "%s/spied.log", f.dir);
     pid_t scheduler = operator_start(&f, SCHEDULER, ways[0].config, ways[0].env, log);
     pid_t worker = operator_start(&f, WORKER, ways[0].config, ways[0].env, log);

@@ -30,12 +30,13 @@ static void teardown(void)
 
 static int64_t counted(void)
 {
-    return sql_i64(fleet.sql, "SELECT COALESCE(sum(jobs), 0)::bigint FROM claimd.completed_count");
+    return sql_number(fleet.sql,
+                      "SELECT COALESCE(sum(jobs), 0)::bigint FROM claimd.completed_count");
 }
 
 static int64_t open_jobs(void)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job");
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job");
 }
 
 START_TEST(inv_S2_each_job_is_counted_once_while_workers_and_sessions_are_killed)
@@ -54,7 +55,7 @@ START_TEST(inv_S2_each_job_is_counted_once_while_workers_and_sessions_are_killed
     }
     ck_assert(WAIT_UNTIL(open_jobs() == 0, SOON_US));
     ck_assert_int_eq(counted(), 3000);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 0);
 }
 END_TEST
 
@@ -67,28 +68,27 @@ START_TEST(feat_B20_limits_hold_and_are_free_again_and_a_batch_is_over)
     sql_run(fleet.sql, "SELECT claimd.batch_add(1, claimd.enqueue('noop')) FROM "
                        "generate_series(1, 20)");
     sql_run(fleet.sql, "SELECT claimd.batch_close(1)");
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.batches WHERE state = "
-                                            "'over' AND succeeded = 20") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.batches WHERE state = "
+                                               "'over' AND succeeded = 20") == 1,
                          SOON_US));
     ck_assert(WAIT_UNTIL(open_jobs() == 0, SOON_US));
     ck_assert_int_eq(counted(), 101); /* the follow-up, too */
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 20);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), 5);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history"), 20);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.exclusive"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.slot WHERE fence = 0"), 5);
 }
 END_TEST
 
 START_TEST(feat_B20_wait_says_gone_and_what_fails_is_kept)
 {
-    char state[32];
     int64_t id = fleet_enqueue(&fleet, "noop", "{}", 1);
     ck_assert(WAIT_UNTIL(open_jobs() == 0, SOON_US));
-    sql_text(fleet.sql, state, sizeof state, "SELECT state FROM claimd.wait(%lld)", (long long)id);
+    const char *state = sql_text(fleet.sql, "SELECT state FROM claimd.wait(%lld)", (long long)id);
     ck_assert_str_eq(state, "gone");
     sql_run(fleet.sql, "SELECT claimd.enqueue('sleep', '{\"ms\": \"bad\"}', max_attempts => 1)");
     ck_assert(WAIT_UNTIL(open_jobs() == 0, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE state = "
-                                        "'discarded'"),
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE state = "
+                                           "'discarded'"),
                      1);
 }
 END_TEST

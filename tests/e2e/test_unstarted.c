@@ -80,8 +80,8 @@ static void assert_says(const char *words, int code, const char *part)
 
 static int64_t count_refused(const char *text)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE refused = ARRAY['%s']",
-                   text);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE refused = ARRAY['%s']",
+                      text);
 }
 
 static void run_one(const char *kind)
@@ -110,29 +110,29 @@ START_TEST(prog_P8_what_can_not_be_started_is_said_by_doctor_workers_and_a_metri
     assert_says("workers --json", 0, line);
     (void)snprintf(line, sizeof line, "(pid %d): %s", (int)fleet.workers[0], refused);
     assert_says("doctor", 1, line);
-    ck_assert_int_eq(sql_i64(fleet.sql,
-                             "SELECT count(*) FROM claimd.worker WHERE '%s' = ANY"
-                             " (kinds)",
-                             name),
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT count(*) FROM claimd.worker WHERE '%s' = ANY"
+                                " (kinds)",
+                                name),
                      0);
     ck_assert_int_eq(
-        sql_i64(fleet.sql, "SELECT attempt FROM claimd.jobs WHERE id = %lld", (long long)id), 0);
+        sql_number(fleet.sql, "SELECT attempt FROM claimd.jobs WHERE id = %lld", (long long)id), 0);
     run_one("steady");
 
     add_good(name);
     fleet_signal(fleet.workers[0], SIGHUP);
     fleet_wait_state(&fleet, id, "completed");
     ck_assert(WAIT_UNTIL(refused_files() == 0, SOON_US));
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE refused ="
-                                            " '{}'") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE refused ="
+                                               " '{}'") == 1,
                          SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_attempt"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_attempt"), 0);
 }
 END_TEST
 
 static int64_t count_serving(const char *kinds)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE '%s' <@ kinds", kinds);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE '%s' <@ kinds", kinds);
 }
 
 static long long start_nap(void)
@@ -171,17 +171,18 @@ START_TEST(prog_P8_what_several_runners_can_not_start_is_said_of_all)
         end_nap(naps[i]);
         naps[i] = nap;
     }
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE"
-                                            " cardinality(refused) = 3") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE"
+                                               " cardinality(refused) = 3") == 1,
                          SOON_US));
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         add_good(names[i]);
         end_nap(naps[i]);
     }
     fleet_signal(fleet.workers[0], SIGHUP);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE kind <> 'nap'"
-                                            " AND state <> 'completed'") == 0,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.jobs WHERE kind <> 'nap'"
+                                         " AND state <> 'completed'") == 0,
+                   SOON_US));
     ck_assert(WAIT_UNTIL(refused_files() == 0, SOON_US));
 }
 END_TEST

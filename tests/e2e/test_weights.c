@@ -44,8 +44,8 @@ static void mark_after_two_heartbeats(void)
                                " beat_at > at RETURNING 1";
     sql_run(fleet.sql, "UPDATE public.mark SET at = clock_timestamp()");
     for (int seen = 0; seen < 2; seen++) {
-        ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "WITH m AS (%s) SELECT count(*) FROM m", next) == 1,
-                             SOON_US));
+        ck_assert(WAIT_UNTIL(
+            sql_number(fleet.sql, "WITH m AS (%s) SELECT count(*) FROM m", next) == 1, SOON_US));
     }
 }
 
@@ -53,9 +53,9 @@ static void mark_after_two_heartbeats(void)
 static int64_t claims_of_heavy(int count)
 {
     ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM " CLAIMS, count) == count, SOON_US));
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM " CLAIMS, count) == count, SOON_US));
     int64_t heavy =
-        sql_i64(fleet.sql, "SELECT count(*) FROM " CLAIMS " WHERE queue = 'heavy'", count);
+        sql_number(fleet.sql, "SELECT count(*) FROM " CLAIMS " WHERE queue = 'heavy'", count);
     (void)printf("of %d claims, of the heavy queue: %lld\n", count, (long long)heavy);
     return heavy;
 }
@@ -65,9 +65,10 @@ START_TEST(feat_B5_two_queues_are_served_by_weight_which_may_change)
     weigh("9", "1");
     mark_after_two_heartbeats();
     enqueue("light,heavy");
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
-                                            " 'heavy'") > 20,
-                         SOON_US)); /* both queues are being fed */
+    ck_assert(
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE queue ="
+                                         " 'heavy'") > 20,
+                   SOON_US)); /* both queues are being fed */
     sql_run(fleet.sql, "UPDATE public.mark SET at = clock_timestamp()");
     int64_t heavy = claims_of_heavy(1000);
     ck_assert_int_ge(heavy, 850);
@@ -99,16 +100,16 @@ START_TEST(a_queue_that_is_full_or_paused_leaves_the_runners_to_the_other)
     mark_after_two_heartbeats();
     enqueue_for("heavy", 60000, 500);
     ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'") == 1,
         SOON_US));
     enqueue_for("light", 5, 300);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 300, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 300,
+                         SOON_US));
     sql_run(fleet.sql, "SELECT claimd.pause_queue('heavy')");
     mark_after_two_heartbeats();
     enqueue_for("light", 5, 300);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 600, SOON_US));
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 600,
+                         SOON_US));
 }
 END_TEST
 

@@ -35,20 +35,20 @@ static int64_t insert(int ms, const char *more, int count)
 {
     char path[SERVER_PATH_MAX];
     fleet_ledger_path(&f, path, sizeof path);
-    return sql_i64(f.sql,
-                   "WITH added AS (INSERT INTO claimd.job (kind, args) SELECT 'ledger',"
-                   " jsonb_build_object('path', '%s', 'ms', CASE n WHEN 1 THEN %d ELSE 0 END)"
-                   " || CASE n WHEN 1 THEN '{%s}'::jsonb ELSE '{}' END"
-                   " FROM generate_series(1, %d) AS n RETURNING id) SELECT min(id) FROM added",
-                   path, ms, more, count);
+    return sql_number(f.sql,
+                      "WITH added AS (INSERT INTO claimd.job (kind, args) SELECT 'ledger',"
+                      " jsonb_build_object('path', '%s', 'ms', CASE n WHEN 1 THEN %d ELSE 0 END)"
+                      " || CASE n WHEN 1 THEN '{%s}'::jsonb ELSE '{}' END"
+                      " FROM generate_series(1, %d) AS n RETURNING id) SELECT min(id) FROM added",
+                      path, ms, more, count);
 }
 
 static int64_t completed(int64_t first, int64_t last)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job_history"
-                   " WHERE id BETWEEN %lld AND %lld AND state = 'completed'",
-                   (long long)first, (long long)last);
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job_history"
+                      " WHERE id BETWEEN %lld AND %lld AND state = 'completed'",
+                      (long long)first, (long long)last);
 }
 
 static void warm_up(void)
@@ -59,8 +59,9 @@ static void warm_up(void)
 
 static bool is_running(int64_t id)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
-                   (long long)id) == 1;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
+                      (long long)id) == 1;
 }
 
 /* Starts jobs that keep a runner busy for long; the first one runs when this returns. */
@@ -78,8 +79,8 @@ START_TEST(no_job_waits_behind_a_slow_one)
     int64_t slow = insert(600000, "", 1 + SHORT);
     ck_assert(WAIT_UNTIL(completed(slow + 1, slow + SHORT) == SHORT, SOON_US));
     ck_assert(is_running(slow));
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt <> 1"),
-                     0);
+    ck_assert_int_eq(
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE attempt <> 1"), 0);
     sql_run(f.sql, "SELECT claimd.cancel(%lld)", (long long)slow);
     ck_assert(WAIT_UNTIL(!is_running(slow), SOON_US));
 }
@@ -122,15 +123,15 @@ START_TEST(A2_a_crash_charges_the_job_that_had_begun_and_no_other)
     warm_up();
     int64_t bad = insert(0, "\"crash\": true", 1 + SHORT);
     ck_assert(WAIT_UNTIL(completed(bad + 1, bad + SHORT) == SHORT, SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND"
-                             " %lld AND (attempt <> 1 OR crashes <> 0)",
-                             (long long)bad + 1, (long long)bad + SHORT),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND"
+                                " %lld AND (attempt <> 1 OR crashes <> 0)",
+                                (long long)bad + 1, (long long)bad + SHORT),
                      0);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND"
-                                 " crashes > 0",
-                                 (long long)bad) == 1,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql,
+                                    "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND"
+                                    " crashes > 0",
+                                    (long long)bad) == 1,
                          SOON_US));
 }
 END_TEST
@@ -145,10 +146,10 @@ START_TEST(a_cancel_reaches_a_job_that_waits_in_a_runner_and_not_the_one_that_ru
     (void)WAIT_UNTIL(is_running(second + 1), 2 * US_PER_S);
     sql_run(f.sql, "SELECT claimd.cancel(id) FROM generate_series(%lld, %lld) AS id",
             (long long)second + 1, (long long)second + SHORT);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN"
-                                 " %lld AND %lld AND state = 'cancelled'",
-                                 (long long)second + 1, (long long)second + SHORT) == SHORT,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql,
+                                    "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN"
+                                    " %lld AND %lld AND state = 'cancelled'",
+                                    (long long)second + 1, (long long)second + SHORT) == SHORT,
                          SOON_US));
     ck_assert(is_running(slow) && is_running(second));
     sql_run(f.sql, "SELECT claimd.cancel(id) FROM generate_series(%lld, %lld) AS id",
@@ -164,8 +165,9 @@ START_TEST(rule3_a_drain_gives_back_what_waits_in_runners_uncharged)
     int64_t second = start_slow(5000, 1 + SHORT);
     fleet_signal(f.workers[0], SIGTERM);
     ck_assert_int_eq(fleet_wait_end(&f, &f.workers[0]), 0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'"), 0);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE attempt > 0"), 0);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'"),
+                     0);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE attempt > 0"), 0);
     fleet_start_worker(&f, 0, NULL);
     ck_assert(WAIT_UNTIL(completed(slow, second + SHORT) == second + SHORT - slow + 1, SOON_US));
     ck_assert_int_eq(fleet_ledger_count(&f, " end"), fleet_ledger_count(&f, " start"));

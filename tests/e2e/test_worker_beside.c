@@ -36,32 +36,32 @@ static int64_t insert(int delay_s)
     char path[SERVER_PATH_MAX];
     fleet_ledger_path(&f, path, sizeof path);
     jobs++;
-    return sql_i64(f.sql,
-                   "INSERT INTO claimd.job (kind, args, scheduled_at) VALUES ('ledger',"
-                   " jsonb_build_object('path', '%s', 'ms', 0), now() + %d * interval '1 s')"
-                   " RETURNING id",
-                   path, delay_s);
+    return sql_number(f.sql,
+                      "INSERT INTO claimd.job (kind, args, scheduled_at) VALUES ('ledger',"
+                      " jsonb_build_object('path', '%s', 'ms', 0), now() + %d * interval '1 s')"
+                      " RETURNING id",
+                      path, delay_s);
 }
 
 static int64_t claims(void)
 {
-    return sql_i64(f.sql, "SELECT last_value FROM claimd.fence");
+    return sql_number(f.sql, "SELECT last_value FROM claimd.fence");
 }
 
 static bool is_waiting_uncharged(int64_t id)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available'"
-                   " AND attempt = 0 AND crashes = 0",
-                   (long long)id) == 1;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available'"
+                      " AND attempt = 0 AND crashes = 0",
+                      (long long)id) == 1;
 }
 
 static void check_each_ran_once(void)
 {
     fleet_wait_finished(&f, jobs, "completed", SOON_US);
     ck_assert_int_eq(fleet_ledger_count(&f, " start"), jobs - 1);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt"), 0);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT max(attempt) FROM claimd.job_history"), 1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job_attempt"), 0);
     ck_assert(WAIT_UNTIL(fleet_lock_keys(&f) == 0, SOON_US));
 }
 

@@ -27,9 +27,9 @@ static void teardown(void)
 /* Counts the recorded attempts of the job with this outcome. */
 static int64_t attempts(int64_t id, const char *outcome)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND outcome = '%s'",
-                   (long long)id, outcome);
+    return sql_number(
+        f.sql, "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND outcome = '%s'",
+        (long long)id, outcome);
 }
 
 static void forget(int64_t id)
@@ -44,19 +44,18 @@ static const char *const deaths[] = {"crashed", "timeout", "crashed"};
 START_TEST(G1_what_a_handler_logged_before_it_crashed_or_timed_out_is_kept)
 {
     char args[32];
-    char error[256];
     (void)snprintf(args, sizeof args, "{\"end\": %d}", _i);
     int64_t id = fleet_enqueue(&f, "last_words", args, 1);
     ck_assert(WAIT_UNTIL(attempts(id, deaths[_i]) == 1, SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND log_tail LIKE "
-                "E'%%\nword 1998\nword 1999\nlast words of attempt 1\n' AND "
-                "octet_length(log_tail) = 16384",
-                (long long)id),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND log_tail LIKE "
+                   "E'%%\nword 1998\nword 1999\nlast words of attempt 1\n' AND "
+                   "octet_length(log_tail) = 16384",
+                   (long long)id),
         1);
-    sql_text(f.sql, error, sizeof error, "SELECT error FROM claimd.job_attempt WHERE job_id = %lld",
-             (long long)id);
+    const char *error =
+        sql_text(f.sql, "SELECT error FROM claimd.job_attempt WHERE job_id = %lld", (long long)id);
     ck_assert_msg(error[0] != '\0', "no reason");
     forget(id);
 }
@@ -71,10 +70,10 @@ START_TEST(G1_what_a_handler_printed_before_it_ended_is_kept_with_its_attempt)
     (void)snprintf(args, sizeof args, "{\"text\": \"it\", \"end\": \"%s\"}", ends[_i]);
     int64_t id = fleet_enqueue(&f, "prints", args, 1);
     ck_assert(WAIT_UNTIL(attempts(id, outcomes[_i]) == 1, SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND "
-                             "log_tail LIKE '%%it to stderr%%%s%%'",
-                             (long long)id, last[_i]),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND "
+                                "log_tail LIKE '%%it to stderr%%%s%%'",
+                                (long long)id, last[_i]),
                      1);
     (void)snprintf(args, sizeof args, " job=%lld text=\"it to stderr\"", (long long)id);
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, args) == 1, SOON_US));
@@ -112,16 +111,16 @@ START_TEST(G5_forged_results_cost_and_complete_no_other_job)
         first = i == 0 ? id : first;
         (void)fleet_enqueue(&f, "nap", "{\"ms\": 5}", NAPS / FORGED);
     }
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.job_history WHERE id >= %lld AND "
-                                 "kind = 'nap' AND state = 'completed' AND result = '\"slept\"'",
-                                 (long long)first) == NAPS,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql,
+                                    "SELECT count(*) FROM claimd.job_history WHERE id >= %lld AND "
+                                    "kind = 'nap' AND state = 'completed' AND result = '\"slept\"'",
+                                    (long long)first) == NAPS,
                          SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.job_attempt a LEFT JOIN claimd.jobs j ON j.id = "
-                "a.job_id WHERE a.job_id >= %lld AND j.kind <> 'forge'",
-                (long long)first),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job_attempt a LEFT JOIN claimd.jobs j ON j.id = "
+                   "a.job_id WHERE a.job_id >= %lld AND j.kind <> 'forge'",
+                   (long long)first),
         0);
     ck_assert_int_gt(fleet_log_count(&f, WORKER, 0, "event=runner_died"), 0);
     sql_run(f.sql, "DELETE FROM claimd.job WHERE kind = 'forge'");
@@ -133,15 +132,15 @@ START_TEST(G5_a_runner_that_does_not_start_its_job_is_replaced_and_the_job_is_un
 {
     int64_t first = fleet_enqueue(&f, "forge", "{\"what\": 0, \"ms\": 40000}", 1);
     int64_t second = fleet_enqueue(&f, "forge", "{\"what\": 0, \"ms\": 40000}", 1);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.job_history WHERE id IN (%lld, %lld)",
-                                 (long long)first, (long long)second) == 2,
-                         SOON_US));
+    ck_assert(WAIT_UNTIL(
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id IN (%lld, %lld)",
+                   (long long)first, (long long)second) == 2,
+        SOON_US));
     int64_t last = fleet_enqueue(&f, "nap", "{\"ms\": 1}", 2);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
-                                 "id <= %lld AND state = 'completed' AND attempt = 1",
-                                 (long long)second, (long long)last) == 2,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql,
+                                    "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
+                                    "id <= %lld AND state = 'completed' AND attempt = 1",
+                                    (long long)second, (long long)last) == 2,
                          SOON_US));
     ck_assert_int_gt(fleet_log_count(&f, WORKER, 0, "it did not start its job within"), 0);
 }
@@ -157,10 +156,10 @@ START_TEST(G1_a_handler_that_ends_its_thread_fails_its_attempt_at_once)
     int64_t id = fleet_enqueue(&f, "leave", args, 1);
     ck_assert(WAIT_UNTIL(attempts(id, "crashed") == 1, SOON_US));
     ck_assert_int_lt(clock_boot_us() - began_us, 10 * US_PER_S); /* its timeout is 30 minutes */
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND "
-                             "error LIKE 'the handler ended its thread%%'",
-                             (long long)id),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND "
+                                "error LIKE 'the handler ended its thread%%'",
+                                (long long)id),
                      1);
     forget(id);
 }

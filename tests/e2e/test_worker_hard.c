@@ -44,16 +44,17 @@ static void drain(size_t i)
 
 static int64_t completed(int64_t first, int64_t last)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld AND "
-                   "state = 'completed'",
-                   (long long)first, (long long)last);
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld AND "
+                      "state = 'completed'",
+                      (long long)first, (long long)last);
 }
 
 static bool is_running(int64_t id)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
-                   (long long)id) == 1;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'running'",
+                      (long long)id) == 1;
 }
 
 static bool is_paused(pid_t pid)
@@ -96,20 +97,21 @@ END_TEST
 
 static int64_t lost_pops(size_t i)
 {
-    return sql_i64(f.sql,
-                   "SELECT COALESCE(sum(lost_pops), 0) FROM claimd.worker WHERE pid = %d AND NOT "
-                   "dead",
-                   (int)f.workers[i]);
+    return sql_number(
+        f.sql,
+        "SELECT COALESCE(sum(lost_pops), 0) FROM claimd.worker WHERE pid = %d AND NOT "
+        "dead",
+        (int)f.workers[i]);
 }
 
 /* Whatever the last rewind for the dead row has covered, this pop was lost after it. */
 START_TEST(W0_a_lost_pop_told_by_a_heartbeat_that_was_not_confirmed_is_told_again)
 {
     fleet_start_worker(&f, 5, NULL);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.worker WHERE pid = %d AND "
-                                 "beat_at > started_at + interval '100 ms'",
-                                 (int)f.workers[5]) == 1,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql,
+                                    "SELECT count(*) FROM claimd.worker WHERE pid = %d AND "
+                                    "beat_at > started_at + interval '100 ms'",
+                                    (int)f.workers[5]) == 1,
                          SOON_US)); /* the next heartbeat is half a second away */
     sql_run(f.sql, "UPDATE claimd.worker SET dead = true WHERE pid = %d", (int)f.workers[5]);
     fleet_redis(&f, 2, "CLIENT KILL TYPE normal");
@@ -127,16 +129,16 @@ START_TEST(rule4_a_wall_of_locked_rows_does_not_hold_up_what_lies_behind_it)
     fleet_start_worker(&f, 2, NULL);
     struct sql *psql = sql_open(f.conninfo);
     sql_run(psql, "BEGIN");
-    int64_t wall = sql_i64(f.sql,
-                           "WITH new AS (INSERT INTO claimd.job (kind, priority, scheduled_at) "
-                           "SELECT 'noop', 1, now() + interval '500 ms' FROM "
-                           "generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
-                           WALL);
+    int64_t wall = sql_number(f.sql,
+                              "WITH new AS (INSERT INTO claimd.job (kind, priority, scheduled_at) "
+                              "SELECT 'noop', 1, now() + interval '500 ms' FROM "
+                              "generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
+                              WALL);
     sql_run(psql, "SELECT FROM claimd.job WHERE id > %lld AND id <= %lld FOR UPDATE",
             (long long)wall - WALL, (long long)wall);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE scheduled_at > clock_timestamp()") ==
-            0,
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job WHERE scheduled_at > clock_timestamp()") == 0,
         SOON_US));
     int64_t last = fleet_enqueue(&f, "noop", "{}", BEHIND);
     ck_assert(WAIT_UNTIL(completed(last - BEHIND + 1, last) == BEHIND, SOON_US));
@@ -211,11 +213,12 @@ START_TEST(G5_whatever_a_handler_returns_the_others_finish_and_a_drain_ends)
     int64_t noops = 2 + 20 * (int64_t)ARRAY_COUNT(whims);
     fleet_start_worker(&f, 0, NULL);
     ck_assert(WAIT_UNTIL(completed(first, last) == noops, SOON_US));
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running' "
-                                        "OR attempt = 0") == 0,
-                         SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'retry' AND "
-                                    "scheduled_at <= now() + interval '366 days'"),
+    ck_assert(
+        WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running' "
+                                     "OR attempt = 0") == 0,
+                   SOON_US));
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.job WHERE kind = 'retry' AND "
+                                       "scheduled_at <= now() + interval '366 days'"),
                      4);
     drain(0);
     ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "event=drain_incomplete"), 0);
@@ -246,18 +249,19 @@ START_TEST(H1_a_job_that_is_too_long_for_a_runner_fails_and_costs_none)
     int64_t last = fleet_enqueue(&f, "noop", "{}", 1);
     fleet_start_worker(&f, 0, NULL);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld",
-                (long long)first, (long long)last) == 5,
+        sql_number(f.sql, "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld",
+                   (long long)first, (long long)last) == 5,
         SOON_US));
     ck_assert_int_eq(completed(first, last), 2);
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.job_history h JOIN claimd.job_attempt a ON a.job_id ="
-                " h.id AND a.error = h.error WHERE h.id BETWEEN %lld AND %lld AND h.attempt = 1 AND"
-                " h.state = 'discarded' AND h.error ~ '^((args|metadata): too long for a "
-                "handler|tags: \\d+ "
-                "bytes as text)'",
-                (long long)first, (long long)last),
+        sql_number(
+            f.sql,
+            "SELECT count(*) FROM claimd.job_history h JOIN claimd.job_attempt a ON a.job_id ="
+            " h.id AND a.error = h.error WHERE h.id BETWEEN %lld AND %lld AND h.attempt = 1 AND"
+            " h.state = 'discarded' AND h.error ~ '^((args|metadata): too long for a "
+            "handler|tags: \\d+ "
+            "bytes as text)'",
+            (long long)first, (long long)last),
         3);
     drain(0);
     ck_assert_int_eq(fleet_log_count(&f, WORKER, 0, "event=runner_died"), died);

@@ -51,8 +51,8 @@ static void drain(size_t i)
 
 static bool is_state(int64_t id, const char *state)
 {
-    return sql_i64(f.sql, "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND state = '%s'",
-                   (long long)id, state) == 1;
+    return sql_number(f.sql, "SELECT count(*) FROM claimd.jobs WHERE id = %lld AND state = '%s'",
+                      (long long)id, state) == 1;
 }
 
 static bool is_logged(size_t i, const char *event)
@@ -64,10 +64,10 @@ static bool is_logged(size_t i, const char *event)
 
 static int64_t finished(int64_t first, int64_t last)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld AND "
-                   "state = 'completed'",
-                   (long long)first, (long long)last);
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job_history WHERE id BETWEEN %lld AND %lld AND "
+                      "state = 'completed'",
+                      (long long)first, (long long)last);
 }
 
 static int64_t ledger_jobs(int ms, int count)
@@ -98,10 +98,10 @@ START_TEST(S19_ids_hinted_on_every_master_at_once_run_once)
     }
     ck_assert(WAIT_UNTIL(finished(last - JOBS + 1, last) == JOBS, SOON_US));
     ck_assert_int_eq(fleet_ledger_count(&f, " start") - before, JOBS);
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
-                             "attempt <> 1",
-                             (long long)last - JOBS),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
+                                "attempt <> 1",
+                                (long long)last - JOBS),
                      0);
     drain(0);
     drain(1);
@@ -126,10 +126,10 @@ START_TEST(rule2_a_kind_that_nobody_serves_waits_for_a_worker_that_does)
     int64_t runs = fleet_enqueue(&f, "noop", "{}", 1);
     ck_assert(WAIT_UNTIL(is_state(runs, "completed"), SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available' "
-                "AND attempt = 0",
-                (long long)waits),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available' "
+                   "AND attempt = 0",
+                   (long long)waits),
         1);
     fleet_start_worker(&f, 1, NULL);
     ck_assert(WAIT_UNTIL(is_state(waits, "completed"), SOON_US));
@@ -156,10 +156,10 @@ START_TEST(USR1_quiet_takes_no_new_jobs_not_even_by_a_pop_under_way)
     ck_assert(WAIT_UNTIL(hinted() == 10, SOON_US));
     fleet_start_worker(&f, 1, NULL);
     ck_assert(WAIT_UNTIL(finished(last - 9, last) == 10, SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_history h JOIN claimd.worker w "
-                             "USING (worker_id) WHERE h.id > %lld AND w.pid = %d",
-                             (long long)last - 10, (int)f.workers[0]),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_history h JOIN claimd.worker w "
+                                "USING (worker_id) WHERE h.id > %lld AND w.pid = %d",
+                                (long long)last - 10, (int)f.workers[0]),
                      0);
     drain(0);
 }
@@ -188,18 +188,18 @@ END_TEST
 
 START_TEST(a_handler_that_gives_up_when_its_time_is_up_is_charged_with_a_timeout)
 {
-    char text[128];
     fleet_start_worker(&f, 0, NULL);
-    int64_t id = sql_i64(
+    int64_t id = sql_number(
         f.sql, "SELECT claimd.enqueue('sleep', '{\"ms\": 60000}', timeout => interval '300 ms')");
     ck_assert(
-        WAIT_UNTIL(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld",
-                           (long long)id) == 1,
+        WAIT_UNTIL(sql_number(f.sql, "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld",
+                              (long long)id) == 1,
                    SOON_US));
-    sql_text(f.sql, text, sizeof text,
-             "SELECT format('%%s %%s %%s', a.outcome, a.attempt, j.attempt) FROM "
-             "claimd.job_attempt a JOIN claimd.job j ON j.id = a.job_id WHERE j.id = %lld",
-             (long long)id);
+    const char *text =
+        sql_text(f.sql,
+                 "SELECT format('%%s %%s %%s', a.outcome, a.attempt, j.attempt) FROM "
+                 "claimd.job_attempt a JOIN claimd.job j ON j.id = a.job_id WHERE j.id = %lld",
+                 (long long)id);
     ck_assert_str_eq(text, "timeout 1 1");
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, 0, "outcome=timeout") > 0, SOON_US));
 }
@@ -210,17 +210,18 @@ START_TEST(rule3_a_job_that_the_drain_ends_is_given_back_uncharged)
     static const char *const args[] = {"{\"ms\": 60000}", "{\"ms\": 60000, \"deaf\": true}"};
     fleet_start_worker_with(&f, 0, (const char *const[]){"CLAIMD_WORKER_DRAIN_MS=2000", NULL});
     int64_t id =
-        sql_i64(f.sql, "SELECT claimd.enqueue('sleep', '%s', max_attempts => 1)", args[_i]);
+        sql_number(f.sql, "SELECT claimd.enqueue('sleep', '%s', max_attempts => 1)", args[_i]);
     ck_assert(WAIT_UNTIL(is_state(id, "running"), SOON_US));
     drain(0);
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available' AND "
-                "attempt = 0",
-                (long long)id),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available' AND "
+                   "attempt = 0",
+                   (long long)id),
         1);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld",
-                             (long long)id),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld",
+                                (long long)id),
                      0);
     ck_assert_int_eq(fleet_lock_keys(&f), 0);
 }
@@ -241,10 +242,10 @@ static size_t lock_count(int64_t id)
 /* Returns the recorded runs of the kind, in all queues. */
 static int64_t runs_known(const char *kind)
 {
-    return sql_i64(f.sql,
-                   "SELECT COALESCE(sum(runs), 0) FROM claimd.run_lengths WHERE kind = '%s' AND "
-                   "queue IS NULL",
-                   kind);
+    return sql_number(f.sql,
+                      "SELECT COALESCE(sum(runs), 0) FROM claimd.run_lengths WHERE kind = '%s' AND "
+                      "queue IS NULL",
+                      kind);
 }
 
 START_TEST(feat_B30_how_long_runs_took_is_known_while_a_worker_lives_and_after_it)
@@ -257,8 +258,9 @@ START_TEST(feat_B30_how_long_runs_took_is_known_while_a_worker_lives_and_after_i
     ck_assert(WAIT_UNTIL(finished(last - 29, last) == 30, SOON_US));
     drain(0);
     ck_assert_int_eq(runs_known("sleep"), before + 60);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.run_lengths WHERE kind = 'sleep' "
-                                    "AND queue = 'default' AND mean_s >= 0.02 AND p95_s >= 0.016"),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.run_lengths WHERE kind = 'sleep' "
+                                "AND queue = 'default' AND mean_s >= 0.02 AND p95_s >= 0.016"),
                      1);
 }
 END_TEST
@@ -267,8 +269,8 @@ END_TEST
 START_TEST(A8_a_worker_ends_though_postgresql_does_not_answer_its_farewell)
 {
     fleet_start_worker(&f, 0, NULL);
-    pid_t backend = (pid_t)sql_i64(f.sql, "SELECT pid FROM pg_stat_activity WHERE "
-                                          "application_name = 'claimd-worker'");
+    pid_t backend = (pid_t)sql_number(f.sql, "SELECT pid FROM pg_stat_activity WHERE "
+                                             "application_name = 'claimd-worker'");
     ck_assert_int_eq(kill(backend, SIGSTOP), 0);
     drain(0);
     ck_assert_int_eq(kill(backend, SIGCONT), 0);
@@ -284,8 +286,8 @@ START_TEST(lock_R7_a_result_without_an_answer_keeps_the_lease_until_the_row_was_
     int before = fleet_ledger_count(&f, "end");
     int64_t id = ledger_jobs(300, 1);
     ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, "start") > started, SOON_US));
-    pid_t backend = (pid_t)sql_i64(f.sql, "SELECT pid FROM pg_stat_activity WHERE "
-                                          "application_name = 'claimd-worker'");
+    pid_t backend = (pid_t)sql_number(f.sql, "SELECT pid FROM pg_stat_activity WHERE "
+                                             "application_name = 'claimd-worker'");
     ck_assert_int_eq(kill(backend, SIGSTOP), 0);
     ck_assert(WAIT_UNTIL(fleet_ledger_count(&f, "end") > before, SOON_US));
     (void)snprintf(command, sizeof command, "PTTL claimd:job:%lld", (long long)id);
@@ -317,7 +319,8 @@ START_TEST(W1_a_job_longer_than_three_leases_keeps_its_lease_on_every_master)
     ck_assert_int_gt(looks, 3);
     ck_assert(WAIT_UNTIL(is_state(id, "completed"), SOON_US));
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id), 1);
+        sql_number(f.sql, "SELECT attempt FROM claimd.job_history WHERE id = %lld", (long long)id),
+        1);
 }
 END_TEST
 
@@ -325,26 +328,25 @@ END_TEST
 
 START_TEST(a_worker_that_was_marked_dead_starts_over_under_a_new_id)
 {
-    char before[64];
     fleet_start_worker(&f, 0, NULL);
-    sql_text(f.sql, before, sizeof before,
-             "SELECT worker_id::text FROM claimd.worker WHERE pid = %d AND NOT stopped",
-             (int)f.workers[0]);
+    const char *before =
+        sql_text(f.sql, "SELECT worker_id::text FROM claimd.worker WHERE pid = %d AND NOT stopped",
+                 (int)f.workers[0]);
     fleet_signal(f.workers[0], SIGSTOP);
-    ck_assert(WAIT_UNTIL(sql_i64(f.sql,
-                                 "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' "
-                                 "AND dead",
-                                 before) == 1,
+    ck_assert(WAIT_UNTIL(sql_number(f.sql,
+                                    "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' "
+                                    "AND dead",
+                                    before) == 1,
                          SOON_US));
     fleet_signal(f.workers[0], SIGCONT);
     ck_assert(WAIT_UNTIL(is_logged(0, "worker_marked_dead"), SOON_US));
     ck_assert(WAIT_UNTIL(fleet_is_registered(&f, 0), SOON_US));
     int64_t last = fleet_enqueue(&f, "noop", "{}", 10);
     ck_assert(WAIT_UNTIL(finished(last - 9, last) == 10, SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
-                             "worker_id = '%s'",
-                             (long long)last - 10, before),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND "
+                                "worker_id = '%s'",
+                                (long long)last - 10, before),
                      0);
     drain(0);
 }
@@ -378,7 +380,7 @@ START_TEST(every_event_of_a_workers_life_has_its_line)
         ck_assert_msg(is_logged(0, all[i]), "no event=%s", all[i]);
     }
     ck_assert_int_eq(
-        sql_i64(f.sql, "SELECT attempt FROM claimd.job WHERE id = %lld", (long long)id), 0);
+        sql_number(f.sql, "SELECT attempt FROM claimd.job WHERE id = %lld", (long long)id), 0);
 }
 END_TEST
 

@@ -27,7 +27,7 @@ static int64_t enqueue(const char *kind, int what, int max_attempts)
 {
     char path[SERVER_PATH_MAX];
     fleet_ledger_path(&f, path, sizeof path);
-    return sql_i64(
+    return sql_number(
         f.sql,
         "INSERT INTO claimd.job (kind, max_attempts, backoff, args) VALUES ('%s', %d, 'fixed:10ms',"
         " jsonb_build_object('path', '%s', 'what', %d)) RETURNING id",
@@ -36,10 +36,10 @@ static int64_t enqueue(const char *kind, int what, int max_attempts)
 
 static bool has_ended(int64_t id, const char *how)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job_history h WHERE id = %lld AND state ="
-                   " 'discarded' AND %s",
-                   (long long)id, how) == 1;
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job_history h WHERE id = %lld AND state ="
+                      " 'discarded' AND %s",
+                      (long long)id, how) == 1;
 }
 
 static int starts(void)

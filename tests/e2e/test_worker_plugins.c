@@ -94,18 +94,19 @@ static void drain(size_t i)
 
 static bool announces(size_t i, const char *kind)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT stopped AND '%s' = "
-                   "ANY (kinds)",
-                   (int)f.workers[i], kind) == 1;
+    return sql_number(
+               f.sql,
+               "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT stopped AND '%s' = "
+               "ANY (kinds)",
+               (int)f.workers[i], kind) == 1;
 }
 
 static int64_t completed(int64_t last, int count)
 {
-    return sql_i64(f.sql,
-                   "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND id <= %lld AND "
-                   "state = 'completed' AND attempt = 1",
-                   (long long)last - count, (long long)last);
+    return sql_number(f.sql,
+                      "SELECT count(*) FROM claimd.job_history WHERE id > %lld AND id <= %lld AND "
+                      "state = 'completed' AND attempt = 1",
+                      (long long)last - count, (long long)last);
 }
 
 /* ---- files that change ---- */
@@ -113,8 +114,8 @@ static int64_t completed(int64_t last, int count)
 static void replace_a_runner(size_t i)
 {
     int before = fleet_log_count(&f, WORKER, i, "event=runner_died");
-    (void)sql_i64(f.sql, "WITH new AS (INSERT INTO claimd.job (kind, priority, max_attempts) "
-                         "VALUES ('crash_abort', 1, 1) RETURNING id) SELECT id FROM new");
+    (void)sql_number(f.sql, "WITH new AS (INSERT INTO claimd.job (kind, priority, max_attempts) "
+                            "VALUES ('crash_abort', 1, 1) RETURNING id) SELECT id FROM new");
     ck_assert(WAIT_UNTIL(fleet_log_count(&f, WORKER, i, "event=runner_died") > before, SOON_US));
 }
 
@@ -146,10 +147,10 @@ START_TEST(G6_a_plugin_that_went_bad_is_withdrawn_and_its_jobs_wait_uncharged)
     ck_assert(
         WAIT_UNTIL(fleet_log_count(&f, WORKER, i, "event=kind_served kind=sleep") == 1, LATER_US));
     ck_assert(WAIT_UNTIL(completed(last, JOBS) == JOBS, LATER_US));
-    ck_assert_int_eq(sql_i64(f.sql,
-                             "SELECT count(*) FROM claimd.job_attempt WHERE job_id > %lld AND "
-                             "job_id <= %lld",
-                             (long long)last - JOBS, (long long)last),
+    ck_assert_int_eq(sql_number(f.sql,
+                                "SELECT count(*) FROM claimd.job_attempt WHERE job_id > %lld AND "
+                                "job_id <= %lld",
+                                (long long)last - JOBS, (long long)last),
                      0);
     ck_assert(WAIT_UNTIL(announces(i, "sleep"), SOON_US));
     drain(i);
@@ -165,8 +166,8 @@ START_TEST(a_plugin_that_is_new_is_served_after_SIGHUP_and_its_kinds_are_known_f
     put("CLAIMD_TEST_PLUGIN_DIR", "", "misbehave.so", "misbehave.so", 0);
     fleet_signal(f.workers[2], SIGHUP);
     ck_assert(WAIT_UNTIL(announces(2, "once"), SOON_US));
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.kind WHERE name = 'once' AND "
-                                    "at_most_once"),
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.kind WHERE name = 'once' AND "
+                                       "at_most_once"),
                      1);
     int64_t last = fleet_enqueue(&f, "retry", "{\"until\": 1}", 5);
     ck_assert(WAIT_UNTIL(completed(last, 5) == 5, SOON_US));

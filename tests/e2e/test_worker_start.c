@@ -109,7 +109,7 @@ END_TEST
 
 START_TEST(a_worker_refuses_a_schema_of_another_version_and_says_which)
 {
-    int64_t version = sql_i64(f.sql, "SELECT schema_version FROM claimd.cluster");
+    int64_t version = sql_number(f.sql, "SELECT schema_version FROM claimd.cluster");
     char text[128];
     sql_run(f.sql, "UPDATE claimd.cluster SET schema_version = schema_version - 1");
     (void)snprintf(text, sizeof text, "needs %lld: run `claimctl db migrate`", (long long)version);
@@ -140,10 +140,9 @@ END_TEST
 
 START_TEST(the_ready_line_says_what_a_daemon_is_connected_to_and_serves)
 {
-    char version[32];
     char text[128];
-    sql_text(f.sql, version, sizeof version,
-             "SELECT split_part(current_setting('server_version'), ' ', 1)");
+    const char *version =
+        sql_text(f.sql, "SELECT split_part(current_setting('server_version'), ' ', 1)");
     (void)snprintf(text, sizeof text, " postgres=%s redis=\"5 of 5 voting\" redis_versions=\"",
                    version);
     fleet_start_scheduler(&f, 0);
@@ -164,10 +163,11 @@ START_TEST(daemons_are_known_by_the_host_that_they_are_told)
 {
     static const char *const env[] = {"CLAIMD_HOST=rack-7", NULL};
     fleet_start_worker_with(&f, 2, env);
-    ck_assert_int_eq(sql_i64(f.sql, "SELECT count(*) FROM claimd.worker WHERE host = 'rack-7'"), 1);
+    ck_assert_int_eq(sql_number(f.sql, "SELECT count(*) FROM claimd.worker WHERE host = 'rack-7'"),
+                     1);
     fleet_launch_scheduler(&f, 0, env);
     ck_assert(WAIT_UNTIL(
-        sql_i64(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE host = 'rack-7'") == 1,
+        sql_number(f.sql, "SELECT count(*) FROM claimd.scheduler WHERE host = 'rack-7'") == 1,
         SOON_US));
     drain(2);
     fleet_signal(f.schedulers[0], SIGTERM);
@@ -292,10 +292,10 @@ START_TEST(G6_a_plugin_that_cannot_be_loaded_is_told_once_and_the_others_run)
     (void)snprintf(env, sizeof env, "CLAIMD_WORKER_PLUGIN_DIR=%s", dir);
     fleet_start_worker_with(&f, 0, (const char *const[]){env, NULL});
     ck_assert_int_eq(
-        sql_i64(f.sql,
-                "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT stopped AND "
-                "kinds = '{noop}'",
-                (int)f.workers[0]),
+        sql_number(f.sql,
+                   "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT stopped AND "
+                   "kinds = '{noop}'",
+                   (int)f.workers[0]),
         1);
     int64_t id = fleet_enqueue(&f, "noop", "{}", 1);
     (void)snprintf(command, sizeof command, "ZADD claimd:hints:default 40000000000000 %lld",

@@ -225,9 +225,10 @@ static void start_program(struct fleet *f, const char *program, size_t i, const 
 
 bool fleet_is_registered(struct fleet *f, size_t i)
 {
-    return sql_i64(f->sql,
-                   "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT dead AND NOT stopped",
-                   (int)f->workers[i]) > 0;
+    return sql_number(
+               f->sql,
+               "SELECT count(*) FROM claimd.worker WHERE pid = %d AND NOT dead AND NOT stopped",
+               (int)f->workers[i]) > 0;
 }
 
 void fleet_launch_worker(struct fleet *f, size_t i, const char *const *env)
@@ -305,34 +306,33 @@ int fleet_wait_end(struct fleet *f, pid_t *pid)
 
 int64_t fleet_enqueue(struct fleet *f, const char *kind, const char *args, int count)
 {
-    return sql_i64(f->sql,
-                   "WITH new AS (INSERT INTO claimd.job (kind, args) SELECT '%s', '%s'"
-                   " FROM generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
-                   kind, args, count);
+    return sql_number(f->sql,
+                      "WITH new AS (INSERT INTO claimd.job (kind, args) SELECT '%s', '%s'"
+                      " FROM generate_series(1, %d) RETURNING id) SELECT max(id) FROM new",
+                      kind, args, count);
 }
 
 void fleet_wait_state(struct fleet *f, int64_t id, const char *state)
 {
-    char now[64] = "";
-    bool is_there =
-        WAIT_UNTIL((sql_text(f->sql, now, sizeof now,
-                             "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
-                    strcmp(now, state) == 0),
-                   SOON_US);
+    const char *now = "";
+    bool is_there = WAIT_UNTIL(
+        (now = sql_text(f->sql, "SELECT state FROM claimd.jobs WHERE id = %lld", (long long)id),
+         strcmp(now, state) == 0),
+        SOON_US);
     ck_assert_msg(is_there, "job %lld is %s, not %s", (long long)id, now, state);
 }
 
 void fleet_wait_finished(struct fleet *f, int64_t count, const char *state, int64_t within_us)
 {
-    bool is_done = WAIT_UNTIL(sql_i64(f->sql, "SELECT count(*) FROM claimd.job") == 0, within_us);
-    char open[512] = "";
-    sql_text(f->sql, open, sizeof open,
-             "SELECT string_agg(format('%%s %%s attempt %%s', id, state, attempt), ', ') FROM "
-             "(SELECT * FROM claimd.job ORDER BY id LIMIT 5) o");
+    bool is_done =
+        WAIT_UNTIL(sql_number(f->sql, "SELECT count(*) FROM claimd.job") == 0, within_us);
+    const char *open = sql_text(
+        f->sql, "SELECT string_agg(format('%%s %%s attempt %%s', id, state, attempt), ', ') FROM "
+                "(SELECT * FROM claimd.job ORDER BY id LIMIT 5) o");
     ck_assert_msg(is_done, "%lld jobs are still open: %s",
-                  (long long)sql_i64(f->sql, "SELECT count(*) FROM claimd.job"), open);
+                  (long long)sql_number(f->sql, "SELECT count(*) FROM claimd.job"), open);
     ck_assert_int_eq(
-        sql_i64(f->sql, "SELECT count(*) FROM claimd.job_history WHERE state = '%s'", state),
+        sql_number(f->sql, "SELECT count(*) FROM claimd.job_history WHERE state = '%s'", state),
         count);
 }
 

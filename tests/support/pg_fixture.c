@@ -132,83 +132,51 @@ void world_turn(void)
     (void)uv_run(&world.loop, UV_RUN_NOWAIT);
 }
 
-struct wait {
-    bool is_done;
-    struct side_reply reply;
-};
-
-static void on_reply(void *ctx, enum status st, const struct pg_result *const *results,
-                     const struct err *err)
-{
-    struct wait *wait = ctx;
-    struct side_reply *reply = &wait->reply;
-    wait->is_done = true;
-    reply->st = st;
-    memcpy(reply->code, err->code, sizeof reply->code);
-    if (st != STATUS_OK) {
-        (void)snprintf(reply->text, sizeof reply->text, "%s", err->msg);
-        return;
-    }
-    reply->rows = pg_row_count(results[0]);
-    if (reply->rows > 0 && !pg_is_null(results[0], 0, 0)) {
-        (void)snprintf(reply->text, sizeof reply->text, "%s", pg_text(results[0], 0, 0, NULL));
-    }
-}
-
-struct side_reply side_try(struct pg *pg, const char *sql)
-{
-    struct wait wait = {0};
-    struct err err = {0};
-    const struct pg_statement statement = {.name = "", .sql = sql};
-    const struct pg_request request = {.steps = {{.statement = &statement}},
-                                       .step_count = 1,
-                                       .timeout_us = LIMIT_US,
-                                       .done = on_reply,
-                                       .ctx = &wait};
-    RUN_UNTIL(pg_is_up(pg));
-    ck_assert_msg(pg_send(pg, &request, &err) == STATUS_OK, "%s", err.msg);
-    RUN_UNTIL(wait.is_done);
-    return wait.reply;
-}
-
-struct side_reply side_run(struct pg *pg, const char *sql)
-{
-    struct side_reply reply = side_try(pg, sql);
-    ck_assert_msg(reply.st == STATUS_OK, "%s: [%s] %s", sql, reply.code, reply.text);
-    return reply;
-}
-
-int64_t side_number(struct pg *pg, const char *sql)
-{
-    return strtoll(side_run(pg, sql).text, NULL, 10);
-}
-
-void side_write_prepare(struct pg *pg, const struct pg_statement *s, char *ret_sql, size_t size)
-{
-    size_t len = (size_t)snprintf(ret_sql, size, "PREPARE p");
-    for (int i = 0; i < s->type_count; i++) {
-        char sql[64];
-        (void)snprintf(sql, sizeof sql, "SELECT format_type(%u, NULL)", s->types[i]);
-        len += (size_t)snprintf(ret_sql + len, size - len, "%s%s", i == 0 ? "(" : ", ",
-                                side_run(pg, sql).text);
-    }
-    (void)snprintf(ret_sql + len, size - len, "%s AS %s", s->type_count > 0 ? ")" : "", s->sql);
-}
-
-struct pg *side_open(const char *role)
+struct pg *world_pg(void)
 {
     const struct pg_options options = {.loop = &world.loop,
                                        .conninfo = world.conninfo,
-                                       .application_name = "side",
+                                       .application_name = "world",
                                        .timeout_us = LIMIT_US};
     struct pg *pg = NULL;
-    char sql[128];
     ck_assert_int_eq(pg_open(&options, &pg, NULL), STATUS_OK);
     RUN_UNTIL(pg_is_up(pg));
-    (void)side_run(pg, "SET search_path = public"); /* as in an interactive session */
-    if (role != NULL) {
-        (void)snprintf(sql, sizeof sql, "SET ROLE %s", role);
-        (void)side_run(pg, sql);
-    }
     return pg;
+}
+
+struct answer {
+    bool has_come;
+    char text[ERR_TEXT_MAX];
+};
+
+static void on_answer(void *ctx, enum status st, const struct pg_result *const *results,
+                      const struct err *err)
+{
+    struct answer *answer = ctx;
+    ck_assert_msg(st == STATUS_OK, "%s", err->msg);
+    answer->has_come = true;
+    if (pg_row_count(results[0]) > 0 && !pg_is_null(results[0], 0, 0)) {
+        (void)snprintf(answer->text, sizeof answer->text, "%s", pg_text(results[0], 0, 0, NULL));
+    }
+}
+
+const char *world_ask(struct pg *pg, const char *sql)
+{
+    static struct answer answer;
+    const struct pg_statement statement = {.name = "", .sql = sql};
+    answer = (struct answer){0};
+    ck_assert_int_eq(pg_send_one(pg, &statement, NULL, on_answer, &answer, NULL), STATUS_OK);
+    RUN_UNTIL(answer.has_come);
+    return answer.text;
+}
+
+void write_prepare(struct sql *s, const struct pg_statement *statement, char *ret_sql, size_t size)
+{
+    size_t len = (size_t)snprintf(ret_sql, size, "PREPARE p");
+    for (int i = 0; i < statement->type_count; i++) {
+        len += (size_t)snprintf(ret_sql + len, size - len, "%s%s", i == 0 ? "(" : ", ",
+                                sql_text(s, "SELECT format_type(%u, NULL)", statement->types[i]));
+    }
+    (void)snprintf(ret_sql + len, size - len, "%s AS %s", statement->type_count > 0 ? ")" : "",
+                   statement->sql);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One private PostgreSQL per test program, one database per test, and blocking helpers over struct
- * pg for statements of the test itself. Failures are libcheck failures. */
+ * One private PostgreSQL per test program, one database per test, and a loop. Failures are libcheck
+ * failures. */
 #ifndef CLAIMD_TESTS_PG_FIXTURE_H
 #define CLAIMD_TESTS_PG_FIXTURE_H
 
 #include "base/clock.h"
 #include "cluster/servers.h"
 #include "store/pg/pg.h"
+#include "support/sql.h"
 
 #include <check.h>
 
@@ -41,31 +42,14 @@ void world_teardown(void);
     } while (0)
 void world_turn(void);
 
-/* Returns a connection that is up, with the role `role` unless NULL (SET ROLE). */
-struct pg *side_open(const char *role);
+/* Returns a session for the code under test, as superuser, that is up. */
+struct pg *world_pg(void);
 
-/* Runs one statement to its end. The reply has the status, and the first column of the first row as
- * text, or the message of the refusal. */
-struct side_reply {
-    enum status st;
-    char code[6];
-    char text[ERR_TEXT_MAX];
-    int rows;
-};
-struct side_reply side_try(struct pg *pg, const char *sql);
-
-/* As above, but the statement must succeed. */
-struct side_reply side_run(struct pg *pg, const char *sql);
-int64_t side_number(struct pg *pg, const char *sql); /* the first column is a number in text form */
+/* Runs a statement in a session under test (a test's own statements: sql_run()). Returns the first
+ * value of the first row, valid until the next call; "" for NULL or no row. */
+const char *world_ask(struct pg *pg, const char *sql);
 
 /* Writes `PREPARE p(types of its header) AS …`. */
-void side_write_prepare(struct pg *pg, const struct pg_statement *s, char *ret_sql, size_t size);
-
-#define ASSERT_REFUSED(pg, sql, sqlstate, part)                                            \
-    do {                                                                                   \
-        struct side_reply r_ = side_try((pg), (sql));                                      \
-        ck_assert_msg(strcmp(r_.code, (sqlstate)) == 0 && strstr(r_.text, (part)) != NULL, \
-                      "%s: [%s] %s", (sql), r_.code, r_.text);                             \
-    } while (0)
+void write_prepare(struct sql *s, const struct pg_statement *statement, char *ret_sql, size_t size);
 
 #endif

@@ -8,10 +8,22 @@
 
 #define STATEMENT_MAX 16384
 
+struct text {
+    struct text *next;
+    char bytes[];
+};
+
 struct sql {
     PGconn *conn;
+    struct text *texts; /* those returned */
     char statement[STATEMENT_MAX];
 };
+
+static void ignore_notice(void *ctx, const char *text)
+{
+    (void)ctx;
+    (void)text;
+}
 
 struct sql *sql_open(const char *conninfo)
 {
@@ -19,15 +31,22 @@ struct sql *sql_open(const char *conninfo)
     ck_assert_ptr_nonnull(s);
     s->conn = PQconnectdb(conninfo);
     ck_assert_msg(PQstatus(s->conn) == CONNECTION_OK, "%s", PQerrorMessage(s->conn));
+    (void)PQsetNoticeProcessor(s->conn, ignore_notice, NULL);
+    PQclear(PQexec(s->conn, "SET TimeZone = 'UTC'")); /* not that of the host */
     return s;
 }
 
 void sql_close(struct sql *s)
 {
-    if (s != NULL) {
-        PQfinish(s->conn);
-        free(s);
+    if (s == NULL) {
+        return;
     }
+    PQfinish(s->conn);
+    for (struct text *t = s->texts; t != NULL; t = s->texts) {
+        s->texts = t->next;
+        free(t);
+    }
+    free(s);
 }
 
 __attribute__((__format__(__printf__, 2, 0))) static void put(struct sql *s, const char *format,
@@ -54,13 +73,31 @@ static PGresult *take(struct sql *s, PGresult *r)
     return r;
 }
 
+static const char *keep(struct sql *s, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    struct text *t = malloc(sizeof *t + size);
+    ck_assert_ptr_nonnull(t);
+    t->next = s->texts;
+    s->texts = t;
+    return memcpy(t->bytes, text, size);
+}
+
+/* Frees the result. */
+static const char *first_value(struct sql *s, PGresult *r)
+{
+    const char *text = keep(s, PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
+    PQclear(r);
+    return text;
+}
+
 void sql_run(struct sql *s, const char *format, ...)
 {
     PUT(s, format);
     PQclear(take(s, PQexec(s->conn, s->statement)));
 }
 
-int64_t sql_i64(struct sql *s, const char *format, ...)
+int64_t sql_number(struct sql *s, const char *format, ...)
 {
     PUT(s, format);
     PGresult *r = take(s, PQexec(s->conn, s->statement));
@@ -70,21 +107,26 @@ int64_t sql_i64(struct sql *s, const char *format, ...)
     return value;
 }
 
-void sql_text(struct sql *s, char *ret_text, size_t size, const char *format, ...)
+const char *sql_text(struct sql *s, const char *format, ...)
 {
     PUT(s, format);
-    PGresult *r = take(s, PQexec(s->conn, s->statement));
-    (void)snprintf(ret_text, size, "%s", PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
-    PQclear(r);
+    return first_value(s, take(s, PQexec(s->conn, s->statement)));
 }
 
-void sql_refusal(struct sql *s, char ret_code[6], const char *format, ...)
+const char *sql_refusal(struct sql *s, const char *format, ...)
 {
+    char why[1024] = "";
     PUT(s, format);
     PGresult *r = PQexec(s->conn, s->statement);
     const char *code = PQresultErrorField(r, PG_DIAG_SQLSTATE);
-    (void)snprintf(ret_code, 6, "%s", code == NULL ? "" : code);
+    if (code != NULL) {
+        (void)snprintf(why, sizeof why, "%s %s", code,
+                       PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY));
+    } else {
+        take(s, r);
+    }
     PQclear(r);
+    return keep(s, why);
 }
 
 void sql_send(struct sql *s, const char *format, ...)
@@ -93,9 +135,12 @@ void sql_send(struct sql *s, const char *format, ...)
     ck_assert_msg(PQsendQuery(s->conn, s->statement) == 1, "%s", PQerrorMessage(s->conn));
 }
 
-void sql_wait(struct sql *s)
+const char *sql_wait(struct sql *s)
 {
+    PGresult *last = NULL;
     for (PGresult *r = PQgetResult(s->conn); r != NULL; r = PQgetResult(s->conn)) {
-        PQclear(take(s, r));
+        PQclear(last);
+        last = take(s, r);
     }
+    return first_value(s, last);
 }

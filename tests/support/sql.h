@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A plain blocking session for tests, like an operator's psql, independent of the code under test.
- * A failing statement fails the test. */
+ * A failing statement fails the test. Texts belong to the session. */
 #ifndef CLAIMD_TESTS_SUPPORT_SQL_H
 #define CLAIMD_TESTS_SUPPORT_SQL_H
 
 #include "base/cleanup.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct sql;
 
@@ -17,15 +16,23 @@ struct sql *sql_open(const char *conninfo);
 void sql_close(struct sql *s); /* accepts NULL */
 
 void sql_run(struct sql *s, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Returns the number in the only row. */
-int64_t sql_i64(struct sql *s, const char *format, ...) PRINTF_LIKE(2, 3);
-/* Returns one row with one text, cut to the size; "" for NULL or no row. */
-void sql_text(struct sql *s, char *ret_text, size_t size, const char *format, ...)
-    PRINTF_LIKE(4, 5);
-/* Returns the SQLSTATE with which a statement is refused; "" if it succeeds. */
-void sql_refusal(struct sql *s, char ret_code[6], const char *format, ...) PRINTF_LIKE(3, 4);
-/* The first starts a statement without waiting; the second waits for its end. */
+/* Returns the number in the only row; 0 for NULL. */
+int64_t sql_number(struct sql *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Returns the first value of the first row; "" for NULL or no row. */
+const char *sql_text(struct sql *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Returns the SQLSTATE and the message with which a statement is refused, such as "42601 syntax
+ * error at …"; "" if it succeeds. */
+const char *sql_refusal(struct sql *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* The first starts a statement without waiting; the second waits for its end and returns what
+ * sql_text() would. */
 void sql_send(struct sql *s, const char *format, ...) PRINTF_LIKE(2, 3);
-void sql_wait(struct sql *s);
+const char *sql_wait(struct sql *s);
+
+#define ASSERT_REFUSED(s, sql, sqlstate, part)                                               \
+    do {                                                                                     \
+        const char *why_ = sql_refusal((s), "%s", (sql));                                    \
+        ck_assert_msg(strncmp(why_, (sqlstate), 5) == 0 && strstr(why_ + 5, (part)) != NULL, \
+                      "%s: %s", (sql), why_);                                                \
+    } while (0)
 
 #endif

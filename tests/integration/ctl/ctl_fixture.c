@@ -10,12 +10,14 @@
 #define OUTPUT_MAX ((size_t)8 << 20)
 
 struct ctl_output ctl;
+struct sql *db;
 
 void ctl_setup(void)
 {
     world_setup();
     buf_init(&ctl.out, OUTPUT_MAX);
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "%s", world.conninfo);
+    db = sql_open(world.conninfo);
 }
 
 void ctl_setup_empty(void)
@@ -23,10 +25,12 @@ void ctl_setup_empty(void)
     world_setup_empty();
     buf_init(&ctl.out, OUTPUT_MAX);
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "%s", world.conninfo);
+    db = sql_open(world.conninfo);
 }
 
 void ctl_teardown(void)
 {
+    sql_close(db);
     buf_release(&ctl.out);
     world_teardown();
 }
@@ -79,21 +83,6 @@ const char *ctl_write_file(const char *name, const char *text, size_t len)
     ck_assert_int_eq(fclose(f), 0);
     ck_assert_int_eq(chmod(path, 0644), 0);
     return path;
-}
-
-int64_t ctl_number(const char *sql)
-{
-    struct pg *pg = side_open(NULL);
-    int64_t number = side_number(pg, sql);
-    pg_close(pg);
-    return number;
-}
-
-void ctl_sql(const char *sql)
-{
-    struct pg *pg = side_open(NULL);
-    (void)side_run(pg, sql);
-    pg_close(pg);
 }
 
 /* The message that N checks failed goes to stderr, which the fixture appends: cuts it off. */

@@ -15,6 +15,7 @@ struct ctl_output {
     const char *env[6];             /* further "NAME=value", NULL-ended */
 };
 extern struct ctl_output ctl;
+extern struct sql *db; /* a superuser's session in that database */
 
 /* Checked fixtures, around those of pg_fixture.h. */
 void ctl_setup(void);
@@ -42,9 +43,5 @@ void ctl_assert_check(const char *result, const char *check, const char *part);
 /* Writes a file into the test's folder, readable for all. The path stays valid until the next
  * call. */
 const char *ctl_write_file(const char *name, const char *text, size_t len);
-
-/* Returns one number from this test's database. */
-int64_t ctl_number(const char *sql);
-void ctl_sql(const char *sql);
 
 #endif

@@ -27,7 +27,7 @@ START_TEST(the_schema_goes_up_down_and_up)
     }
     assert_says("no migration is applied");
     ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
-    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
 }
 END_TEST
 
@@ -42,24 +42,25 @@ END_TEST
 
 START_TEST(B40_an_upgrade_is_finished_once_no_older_program_is_left)
 {
-    ctl_sql("UPDATE claimd.cluster SET oldest_program = 1");
-    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-            "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now(), 77, 1, "
-            "'attic', 'd', 't', 'v', '{default}', 1)");
+    sql_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    sql_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+                "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now(), 77, "
+                "1, 'attic', 'd', 't', 'v', '{default}', 1)");
     ck_assert_int_eq(ctl_exit("db", "finish"), 5);
     assert_says("worker 77 on attic");
-    ctl_sql("UPDATE claimd.worker SET stopped = true");
+    sql_run(db, "UPDATE claimd.worker SET stopped = true");
     ck_assert_int_eq(ctl_exit("db", "finish"), 0);
     ck_assert_int_eq(ctl_exit("db", "finish", "--json"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.cluster WHERE oldest_program = "
-                                "schema_version"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT count(*)::text FROM claimd.cluster WHERE oldest_program = schema_version"),
+        1);
 }
 END_TEST
 
 START_TEST(a_newer_schema_is_refused)
 {
-    ctl_sql("UPDATE claimd.cluster SET schema_version = 999, oldest_program = 999");
+    sql_run(db, "UPDATE claimd.cluster SET schema_version = 999, oldest_program = 999");
     ck_assert_int_eq(ctl_exit("workers"), 5);
     assert_says("version 999");
     ck_assert_int_eq(ctl_exit("db", "status"), 5);
@@ -81,29 +82,26 @@ END_TEST
 /* Adds a live worker, so that standard error stays silent. */
 static void given_worker(const char *queues, const char *kinds)
 {
-    char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-                   "token_prefix, version, queues, kinds) VALUES (gen_random_uuid(), now() + "
-                   "interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{%s}', '{%s}')",
-                   queues, kinds);
-    ctl_sql(sql);
+    sql_run(db,
+            "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, kinds) VALUES (gen_random_uuid(), now() + interval '1 "
+            "h', 1, 1, 'h', '/s', 'p', '1', '{%s}', '{%s}')",
+            queues, kinds);
 }
 
 START_TEST(B20_a_job_may_have_an_exclusive_key_with_and_without_a_unique_one)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m1"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", "m1", "--unique", "u"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE exclusive_key = 'm1'"),
-                     2);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE unique_key IS NOT "
-                                "NULL"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE exclusive_key = 'm1'"), 2);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE unique_key IS NOT NULL"), 1);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--exclusive", ""), 2);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--share", "acme"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--share", "acme", "--unique", "v"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE share_key = 'acme'"),
-                     2);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE share_key = 'acme'"), 2);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--share", ""), 2);
 }
 END_TEST
@@ -114,14 +112,14 @@ START_TEST(a_kind_or_queue_that_nobody_serves_is_warned_of_and_stored)
     assert_says("claimctl: warning: kind resize is unknown: no worker has ever announced it");
     assert_says("\n1\n");
     given_worker("default", "resize");
-    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('resize'), ('mail')");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('resize'), ('mail')");
     ck_assert_int_eq(ctl_exit("enqueue", "resize"), 0);
     ck_assert_str_eq(ctl_text(), "2\n");
     ck_assert_int_eq(ctl_exit("enqueue", "resize", "--queue", "img"), 0);
     assert_says("warning: no live worker serves queue img (worker.queues)");
     ck_assert_int_eq(ctl_exit("enqueue", "mail"), 0);
     assert_says("warning: no live worker of queue default serves kind mail");
-    ck_assert_int_eq(ctl_number(JOBS), 4);
+    ck_assert_int_eq(sql_number(db, JOBS), 4);
 }
 END_TEST
 
@@ -130,19 +128,19 @@ START_TEST(strict_refuses_what_nobody_serves_before_anything_is_stored)
     static const char lines[] = "{\"kind\": \"resize\"}\n{\"kind\": \"resize\", \"queue\": "
                                 "\"img\"}\n{\"kind\": \"resize\"}\n";
     given_worker("default", "resize");
-    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('resize')");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('resize')");
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--strict"), 5);
     assert_says("claimctl: kind mail is unknown");
     const char *path = ctl_write_file("jobs", lines, sizeof lines - 1);
     ck_assert_int_eq(ctl_exit("enqueue", "--strict", "--file", path), 5);
     assert_says("no live worker serves queue img");
     assert_says("nothing was enqueued");
-    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "resize", "--strict"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
     assert_says("warning: no live worker serves queue img");
     assert_says("enqueued 3");
-    ck_assert_int_eq(ctl_number(JOBS), 4);
+    ck_assert_int_eq(sql_number(db, JOBS), 4);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path, "--priority", "1"), 2);
     assert_says("a file takes no --priority");
 }
@@ -151,7 +149,7 @@ END_TEST
 START_TEST(a_unique_job_is_made_once_and_shows_its_key)
 {
     given_worker("default", "sync");
-    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('sync')");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('sync')");
     ck_assert_int_eq(ctl_exit("enqueue", "sync", "--unique", "customer-7", "--metadata",
                               "{\"customer\": 7}", "--tag", "x"),
                      0);
@@ -171,13 +169,12 @@ START_TEST(a_unique_job_is_made_once_and_shows_its_key)
                               "replace_args", "--json"),
                      0);
     assert_says("\"inserted\": false");
-    ck_assert_int_eq(ctl_number("SELECT (args->'d')::text FROM claimd.job WHERE unique_key ~ "
-                                "'args.c'"),
-                     2);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT (args->'d')::text FROM claimd.job WHERE unique_key ~ 'args.c'"), 2);
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("customer-7");
     assert_says("\"customer\": 7");
-    ck_assert_int_eq(ctl_number(JOBS), 2);
+    ck_assert_int_eq(sql_number(db, JOBS), 2);
 }
 END_TEST
 
@@ -189,21 +186,21 @@ START_TEST(one_job_prints_its_id_and_is_stored_as_said)
                               "--timeout", "90s", "--tag", "a\"b", "--tag", "c,d"),
                      0);
     ck_assert_str_eq(ctl_text(), "1\n");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE kind = 'resize'"
-                                " AND args::text = '{\"w\": 1.10}' AND queue = 'img'"
-                                " AND priority = 2 AND max_attempts = 7 AND timeout = '90 s'"
-                                " AND tags = ARRAY['a\"b', 'c,d']"
-                                " AND scheduled_at BETWEEN now() + interval '59 min'"
-                                " AND now() + interval '61 min'"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE kind = 'resize' AND args::text "
+                       "= '{\"w\": 1.10}' AND queue = 'img' AND priority = 2 AND max_attempts = 7 "
+                       "AND timeout = '90 s' AND tags = ARRAY['a\"b', 'c,d'] AND scheduled_at "
+                       "BETWEEN now() + interval '59 min' AND now() + interval '61 min'"),
+        1);
     ck_assert_int_eq(ctl_exit("enqueue", "resize", "--at", "2020-02-03T04:05:06+01:00", "--json"),
                      0);
     json_t *out = ctl_json();
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(out, "job"), "id")), 2);
     json_decref(out);
-    ck_assert_int_eq(ctl_number("SELECT extract(epoch FROM scheduled_at)::int::text"
-                                " FROM claimd.job WHERE id = 2"),
-                     1580699106);
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT extract(epoch FROM scheduled_at)::int::text FROM claimd.job WHERE id = 2"),
+        1580699106);
 }
 END_TEST
 
@@ -267,7 +264,7 @@ START_TEST(bad_input_is_exit_2_with_place_and_allowed_form)
         ck_assert_int_eq(ctl_run_words(bad_options[i].words), 2);
         assert_says(bad_options[i].reason);
     }
-    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
 }
 END_TEST
 
@@ -276,11 +273,10 @@ START_TEST(an_answer_that_never_came_is_not_called_a_failure)
 {
     static const char line[] = "{\"kind\": \"a\"}\n";
     const char *path = ctl_write_file("jobs", line, sizeof line - 1);
-    ctl_sql("CREATE FUNCTION claimd.slow() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN PERFORM pg_sleep(20); RETURN NULL; END $$");
-    ctl_sql(
-        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON claimd.job DEFERRABLE INITIALLY DEFERRED "
-        "FOR EACH ROW EXECUTE FUNCTION claimd.slow()");
+    sql_run(db, "CREATE FUNCTION claimd.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                "PERFORM pg_sleep(20); RETURN NULL; END $$");
+    sql_run(db, "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON claimd.job DEFERRABLE INITIALLY "
+                "DEFERRED FOR EACH ROW EXECUTE FUNCTION claimd.slow()");
     ctl.env[0] = "CLAIMD_POSTGRES_TIMEOUT_MS=700";
     ck_assert_int_eq(ctl_exit("enqueue", "a"), 1);
     assert_says("it is unknown whether this was done");
@@ -304,9 +300,10 @@ START_TEST(ten_thousand_lines_are_one_transaction)
     given_worker("default", "noop");
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
     ck_assert_str_eq(ctl_text(), "enqueued 10000\n");
-    ck_assert_int_eq(ctl_number(JOBS), 10000);
-    ck_assert_int_eq(ctl_number("SELECT count(DISTINCT args->'i')::text FROM claimd.job"), 10000);
-    ck_assert_int_eq(ctl_number("SELECT count(DISTINCT xmin::text)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, JOBS), 10000);
+    ck_assert_int_eq(sql_number(db, "SELECT count(DISTINCT args->'i')::text FROM claimd.job"),
+                     10000);
+    ck_assert_int_eq(sql_number(db, "SELECT count(DISTINCT xmin::text)::text FROM claimd.job"), 1);
 }
 END_TEST
 
@@ -324,16 +321,17 @@ START_TEST(a_line_says_all_that_an_option_can)
     json_t *count = json_object_get(json_object_get(out, "jobs"), "enqueued");
     ck_assert_int_eq(json_integer_value(count), 2);
     json_decref(out);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE kind = 'a'"
-                                " AND tags = ARRAY['a\"b\\c', 'd'] AND args->>'n' = '0.1'"
-                                " AND args->>'t' = E'\\\\\\t\\u00e9' AND queue = 'q.x'"
-                                " AND priority = 9 AND max_attempts = 3 AND timeout = '30 s'"
-                                " AND metadata->>'by' = 'me' AND ready_at > now() + '1h'"),
-                     1);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE kind = 'b'"
-                                " AND args = '{}' AND ready_at <= clock_timestamp()"
-                                " AND scheduled_at = '2020-02-03T04:05:06Z'"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db,
+                   "SELECT count(*)::text FROM claimd.job WHERE kind = 'a' AND tags = "
+                   "ARRAY['a\"b\\c', 'd'] AND args->>'n' = '0.1' AND args->>'t' = "
+                   "E'\\\\\\t\\u00e9' AND queue = 'q.x' AND priority = 9 AND max_attempts = 3 AND "
+                   "timeout = '30 s' AND metadata->>'by' = 'me' AND ready_at > now() + '1h'"),
+        1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE kind = 'b' AND args = '{}' AND "
+                       "ready_at <= clock_timestamp() AND scheduled_at = '2020-02-03T04:05:06Z'"),
+        1);
 }
 END_TEST
 
@@ -383,7 +381,7 @@ START_TEST(a_bad_line_is_named_and_nothing_is_stored)
         assert_says(bad_files[i].reason);
         assert_says("nothing was enqueued");
     }
-    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
 }
 END_TEST
 
@@ -404,25 +402,26 @@ START_TEST(lines_take_all_that_enqueue_takes)
                                      "\"exclusive_key\": \"e\", \"second_key\": \"f\"}\n",
                                      &err),
                      STATUS_OK);
-    ctl_sql("SELECT claimd.enqueue('before')");
+    sql_run(db, "SELECT claimd.enqueue('before')");
     ck_assert_int_eq(
         ctl_exit("enqueue", "--file", ctl_write_file("jobs", buf_at(&lines), lines.len)), 0);
     assert_says("enqueued 2502");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_key k JOIN claimd.job j ON "
-                                "j.id = k.job_id AND j.unique_key = k.key"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_key k JOIN claimd.job j "
+                                    "ON j.id = k.job_id AND j.unique_key = k.key"),
                      2500);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.jobs WHERE kind = 'last' AND "
-                                "state = 'waiting' AND (exclusive_key, second_key) = ('e', 'f')"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE kind = 'last' AND state = "
+                       "'waiting' AND (exclusive_key, second_key) = ('e', 'f')"),
+        1);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", taken, sizeof taken - 1)),
                      5);
     assert_says("line 1: unique_key: job ");
     ck_assert_int_eq(
         ctl_exit("enqueue", "--file", ctl_write_file("jobs", unknown, sizeof unknown - 1)), 5);
     assert_says("line 1: after: job 99999 not found");
-    ck_assert_int_eq(ctl_number(JOBS), 2503);
+    ck_assert_int_eq(sql_number(db, JOBS), 2503);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", "1,2", "--if-dead", "hold"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_after"), 3);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_after"), 3);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", "x"), 2);
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--if-dead", "run"), 2);
 }
@@ -444,7 +443,7 @@ START_TEST(what_is_too_long_is_named_by_its_key)
     }
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--after", ids), 2);
     assert_says("after: must be 1 to 10000 ids");
-    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
 }
 END_TEST
 
@@ -479,7 +478,7 @@ START_TEST(a_bad_last_line_of_many_undoes_all)
     const char *path = ctl_write_file("jobs", buf_at(&lines), lines.len);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
     assert_says("line 40001: kind");
-    ck_assert_int_eq(ctl_number(JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
 }
 END_TEST
 
@@ -508,7 +507,7 @@ START_TEST(args_of_one_mebibyte_are_taken_and_one_byte_more_is_not)
     path = ctl_write_file("jobs", buf_at(&lines), lines.len);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 2);
     assert_says("line 1: longer than 2097152 bytes");
-    ck_assert_int_eq(ctl_number(JOBS), 1);
+    ck_assert_int_eq(sql_number(db, JOBS), 1);
 }
 END_TEST
 
@@ -525,7 +524,7 @@ START_TEST(args_come_from_a_file_too)
     json[most] = '\n';
     (void)snprintf(given, sizeof given, "@%s", ctl_write_file("args", json, most + 1));
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", given), 0);
-    ck_assert_int_eq(ctl_number("SELECT octet_length(args::text)::text FROM claimd.job"),
+    ck_assert_int_eq(sql_number(db, "SELECT octet_length(args::text)::text FROM claimd.job"),
                      (int64_t)most);
     json[most - 1] = 'x';
     json[most] = '"';
@@ -539,17 +538,18 @@ START_TEST(args_come_from_a_file_too)
     assert_says("claimctl: --args: cannot read '/nowhere/args': No such file or directory");
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--args", "@-"), 2); /* standard input is /dev/null */
     assert_says("--args: standard input: is empty");
-    ck_assert_int_eq(ctl_number(JOBS), 1);
+    ck_assert_int_eq(sql_number(db, JOBS), 1);
 }
 END_TEST
 
 START_TEST(a_duration_without_a_unit_is_seconds)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--delay", "3600", "--timeout", "90"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job WHERE timeout = '90 s' AND "
-                                "scheduled_at BETWEEN now() + interval '59 min' AND now() + "
-                                "interval '61 min'"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db,
+                   "SELECT count(*)::text FROM claimd.job WHERE timeout = '90 s' AND scheduled_at "
+                   "BETWEEN now() + interval '59 min' AND now() + interval '61 min'"),
+        1);
 }
 END_TEST
 

@@ -8,16 +8,14 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+#define COUNT(what) sql_number(db, "%s", "SELECT count(*)::text FROM " what)
 
 static void add_jobs(int count)
 {
-    char sql[160];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n %% 2 "
-                   "FROM generate_series(1, %d) AS n",
-                   count);
-    ctl_sql(sql);
+    sql_run(db,
+            "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n %% 2 FROM "
+            "generate_series(1, %d) AS n",
+            count);
 }
 
 static void assert_summary(json_int_t matched, json_int_t done, json_int_t failed)
@@ -33,7 +31,7 @@ static void assert_summary(json_int_t matched, json_int_t done, json_int_t faile
 START_TEST(a_filter_chooses_what_is_cancelled)
 {
     add_jobs(2500);
-    ctl_sql("UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE id <= 10");
+    sql_run(db, "UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE id <= 10");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--state", "scheduled", "--queue", "q1"), 0);
     assert_says("5 jobs cancelled\n");
     ck_assert_int_eq(COUNT("claimd.job_history WHERE id <= 10 AND id % 2 = 1"), 5);
@@ -68,11 +66,11 @@ END_TEST
 START_TEST(a_job_that_is_refused_keeps_none_of_the_others)
 {
     add_jobs(3000);
-    ctl_sql("CREATE FUNCTION claimd.no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            "RAISE EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || OLD.id || ' stays'; "
-            "END $$");
-    ctl_sql("CREATE TRIGGER no BEFORE DELETE ON claimd.job FOR EACH ROW "
-            "WHEN (OLD.id IN (7, 1500, 1501)) EXECUTE FUNCTION claimd.no()");
+    sql_run(db,
+            "CREATE FUNCTION claimd.no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+            "EXCEPTION USING ERRCODE = 'CL003', MESSAGE = 'job ' || OLD.id || ' stays'; END $$");
+    sql_run(db, "CREATE TRIGGER no BEFORE DELETE ON claimd.job FOR EACH ROW WHEN (OLD.id IN (7, "
+                "1500, 1501)) EXECUTE FUNCTION claimd.no()");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a", "--json"), 5);
     assert_says("3 of 3000 jobs were not cancelled");
     assert_says("{\"id\": 7, \"error\": \"job 7 stays");
@@ -85,14 +83,14 @@ END_TEST
 START_TEST(a_locked_job_keeps_none_of_the_others)
 {
     add_jobs(200);
-    struct pg *pg = side_open(NULL);
-    (void)side_run(pg, "BEGIN");
-    (void)side_run(pg, "SELECT id::text FROM claimd.job WHERE id = 100 FOR UPDATE");
+    struct sql *pg = sql_open(world.conninfo);
+    sql_run(pg, "BEGIN");
+    sql_run(pg, "SELECT id::text FROM claimd.job WHERE id = 100 FOR UPDATE");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 5);
     assert_says("lock timeout");
     assert_says("199 jobs cancelled\n");
-    (void)side_run(pg, "ROLLBACK");
-    pg_close(pg);
+    sql_run(pg, "ROLLBACK");
+    sql_close(pg);
     ck_assert_int_eq(COUNT("claimd.job"), 1);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 0);
     ck_assert_int_eq(COUNT("claimd.job"), 0);
@@ -148,9 +146,10 @@ START_TEST(finished_jobs_are_retried_by_id_and_by_filter)
 {
     add_jobs(1200);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 0);
-    ctl_sql("UPDATE claimd.job_history SET state = 'discarded', error = 'no route' "
-            "WHERE id <= 1100");
-    ctl_sql("UPDATE claimd.job_history SET state = 'completed' WHERE id > 1150");
+    sql_run(
+        db,
+        "UPDATE claimd.job_history SET state = 'discarded', error = 'no route' WHERE id <= 1100");
+    sql_run(db, "UPDATE claimd.job_history SET state = 'completed' WHERE id > 1150");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route", "--dry-run"), 0);
     assert_says("1100 jobs would be retried");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route", "--json"), 0);
@@ -159,7 +158,7 @@ START_TEST(finished_jobs_are_retried_by_id_and_by_filter)
     /* A second time finds none. */
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--error", "route"), 0);
     assert_says("0 jobs retried\n");
-    ctl_sql("UPDATE claimd.job SET state = 'running' WHERE id = 2");
+    sql_run(db, "UPDATE claimd.job SET state = 'running' WHERE id = 2");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "1101", "1", "2"), 5); /* job 1 is due already */
     assert_says("job 2 is running: only a finished, retryable or scheduled job can be retried");
 
@@ -174,9 +173,9 @@ END_TEST
 
 START_TEST(feat_B29_jobs_that_wait_for_their_time_run_now_by_id_and_by_filter)
 {
-    ctl_sql("INSERT INTO claimd.job (kind, scheduled_at) SELECT 'a', now() + interval '1 h' "
-            "FROM generate_series(1, 1500)");
-    ctl_sql("UPDATE claimd.job SET attempt = 2, fence = 9 WHERE id > 10");
+    sql_run(db, "INSERT INTO claimd.job (kind, scheduled_at) SELECT 'a', now() + interval '1 h' "
+                "FROM generate_series(1, 1500)");
+    sql_run(db, "UPDATE claimd.job SET attempt = 2, fence = 9 WHERE id > 10");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "1", "11"), 0);
     ck_assert_int_eq(COUNT("claimd.jobs WHERE state = 'available'"), 2);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--kind", "a"), 0); /* chooses only discarded jobs */
@@ -199,9 +198,9 @@ END_TEST
 
 START_TEST(a_job_whose_unique_key_is_taken_is_not_retried_and_says_by_whom)
 {
-    ctl_sql("SELECT claimd.enqueue('a', unique_key => 'k')");
+    sql_run(db, "SELECT claimd.enqueue('a', unique_key => 'k')");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
-    ctl_sql("SELECT claimd.enqueue('a', unique_key => 'k')");
+    sql_run(db, "SELECT claimd.enqueue('a', unique_key => 'k')");
     add_jobs(3);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--queue", "q0,q1"), 0);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled", "--kind", "a"), 5);
@@ -264,7 +263,8 @@ END_TEST
 START_TEST(a_batch_is_closed_and_its_open_jobs_are_cancelled_unless_it_is_only_a_try)
 {
     add_jobs(6);
-    ctl_sql("SELECT claimd.batch_add(b, j) FROM claimd.batch_open() b, generate_series(1, 3) j");
+    sql_run(db,
+            "SELECT claimd.batch_add(b, j) FROM claimd.batch_open() b, generate_series(1, 3) j");
     ck_assert_int_eq(ctl_exit("batches", "cancel", "1", "--dry-run"), 0);
     assert_says("3 jobs would be cancelled\n");
     ck_assert_int_eq(COUNT("claimd.batch WHERE closed_at IS NULL"), 1);
@@ -284,7 +284,7 @@ END_TEST
 
 START_TEST(what_a_kind_gives_its_jobs_is_set_and_taken_back)
 {
-    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--timeout", "5m", "--max-attempts", "3"), 0);
     assert_says("max_attempts,timeout");
     ck_assert_int_eq(COUNT("claimd.kind WHERE timeout = '5 min' AND max_attempts = 3"), 1);
@@ -311,7 +311,7 @@ END_TEST
 /* Whatever its plugin or an operator has set. */
 START_TEST(a_kind_whose_jobs_must_not_start_twice_is_shown_with_one_attempt)
 {
-    ctl_sql("INSERT INTO claimd.kind (name, at_most_once) VALUES ('a', true)");
+    sql_run(db, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('a', true)");
     ck_assert_int_eq(ctl_exit("kinds", "list", "--json"), 0);
     assert_says("\"max_attempts\": 1,");
     ck_assert_int_eq(ctl_exit("kinds", "show", "a", "--json"), 0);
@@ -324,7 +324,7 @@ END_TEST
 START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
 {
     add_jobs(4);
-    ctl_sql("INSERT INTO claimd.kind (name, plugin, version) VALUES ('a', 'p', '1.0')");
+    sql_run(db, "INSERT INTO claimd.kind (name, plugin, version) VALUES ('a', 'p', '1.0')");
     ck_assert_int_eq(ctl_exit("queues", "show", "q1", "--json"), 0);
     json_t *root = ctl_json();
     json_t *queue = json_object_get(root, "queue");
@@ -345,14 +345,16 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     ck_assert_int_eq(ctl_exit("kinds", "pause", "B"), 2);
     ck_assert_int_eq(ctl_exit("queues", "pause", "B"), 2);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "5"), 0);
-    ck_assert_int_eq(ctl_number("SELECT max_running::text FROM claimd.queue WHERE name = 'q1'"), 5);
-    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "none"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(max_running)::text FROM claimd.queue"), 0);
-    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", "120/m", "--running", "3"), 0);
-    ck_assert_int_eq(ctl_number("SELECT (rate + max_running)::int::text FROM claimd.queue WHERE "
-                                "name = 'q1'"),
+    ck_assert_int_eq(sql_number(db, "SELECT max_running::text FROM claimd.queue WHERE name = 'q1'"),
                      5);
-    ctl_sql("UPDATE claimd.slot SET job_id = 1, fence = 7 WHERE n = 1");
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--running", "none"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(max_running)::text FROM claimd.queue"), 0);
+    ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", "120/m", "--running", "3"), 0);
+    ck_assert_int_eq(
+        sql_number(db,
+                   "SELECT (rate + max_running)::int::text FROM claimd.queue WHERE name = 'q1'"),
+        5);
+    sql_run(db, "UPDATE claimd.slot SET job_id = 1, fence = 7 WHERE n = 1");
     ck_assert_int_eq(ctl_exit("queues", "show", "q1", "--json"), 0);
     root = ctl_json();
     json_t *limits = json_object_get(root, "limits");
@@ -363,7 +365,7 @@ START_TEST(queues_and_kinds_are_shown_paused_and_resumed)
     ck_assert(json_is_string(json_object_get(limits, "paused_by")));
     json_decref(root);
     ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", "none", "--running", "none"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(rate)::text FROM claimd.queue"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(rate)::text FROM claimd.queue"), 0);
     static const char *const bad[] = {"50", "50/", "50/y", "0/s", "/s", "5/ss", "-1/s", "x/s"};
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         ck_assert_int_eq(ctl_exit("queues", "limit", "q1", "--rate", bad[i]), 2);
@@ -397,11 +399,11 @@ START_TEST(feat_B29_a_file_that_does_not_fit_into_its_queue_is_refused_as_a_whol
                                 "{\"kind\": \"a\"}\n"
                                 "{\"kind\": \"a\", \"queue\": \"q1\"}\n";
     const char *path = ctl_write_file("jobs", lines, strlen(lines));
-    ctl_sql("SELECT claimd.limit_open('q1', 1)");
+    sql_run(db, "SELECT claimd.limit_open('q1', 1)");
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 5);
     assert_says("nothing was enqueued: queue: q1 has 0 of at most 1 open jobs: no room for 2 more");
     ck_assert_int_eq(COUNT("claimd.job"), 0);
-    ctl_sql("SELECT claimd.limit_open('q1', 2)");
+    sql_run(db, "SELECT claimd.limit_open('q1', 2)");
     ck_assert_int_eq(ctl_exit("enqueue", "--file", path), 0);
     ck_assert_int_eq(COUNT("claimd.job"), 3);
 }
@@ -451,22 +453,22 @@ END_TEST
 START_TEST(feat_B29_of_many_jobs_those_are_retried_that_fit_into_their_queue)
 {
     add_jobs(6); /* three in q0 and three in q1 */
-    ctl_sql("SELECT claimd.cancel(id) FROM claimd.job");
-    ctl_sql("SELECT claimd.limit_open('q1', 2)");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    sql_run(db, "SELECT claimd.limit_open('q1', 2)");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled"), 5);
     assert_says("5 jobs retried\n");
     assert_says("queue: q1 has 2 of at most 2 open jobs: no room for 1 more");
     ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 2);
     ck_assert_int_eq(ctl_exit("jobs", "retry", "5"), 5);
-    ctl_sql("SELECT claimd.limit_open('q1', NULL)");
+    sql_run(db, "SELECT claimd.limit_open('q1', NULL)");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "5"), 0);
 }
 END_TEST
 
 START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
 {
-    ctl_sql("UPDATE claimd.cluster SET oldest_program = schema_version");
-    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
+    sql_run(db, "UPDATE claimd.cluster SET oldest_program = schema_version");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "7d"), 0);
     ck_assert_int_eq(ctl_exit("queues", "retain", "q1", "30d", "--state", "discarded"), 0);
     assert_says("all others    7");
@@ -491,13 +493,13 @@ START_TEST(feat_B20_rules_of_queues_and_kinds_are_set_shown_and_removed)
     ck_assert_int_eq(ctl_exit("kinds", "set", "a"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "0d"), 2);
     ck_assert_int_eq(ctl_exit("kinds", "set", "a", "--keep-completed", "none"), 0);
-    ctl_sql("DELETE FROM claimd.job WHERE id = 1");
+    sql_run(db, "DELETE FROM claimd.job WHERE id = 1");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 4);
     assert_says("job 1 is gone: completed and not kept, deleted, or never committed");
     ck_assert_int_eq(ctl_exit("jobs", "watch", "1"), 0);
     assert_says("job 1 : gone");
-    ctl_sql("INSERT INTO claimd.completed_count VALUES (now() - interval '10 s', "
-            "gen_random_uuid(), 600, 'a', 'q1')");
+    sql_run(db, "INSERT INTO claimd.completed_count VALUES (now() - interval '10 s', "
+                "gen_random_uuid(), 600, 'a', 'q1')");
     ck_assert_int_eq(ctl_exit("stats"), 0);
     assert_says("600");
     ck_assert_int_eq(ctl_exit("queues"), 0);
@@ -535,24 +537,24 @@ START_TEST(an_interrupted_command_is_repeated)
 {
     struct terminal t;
     add_jobs(5000);
-    struct pg *pg = side_open(NULL);
-    (void)side_run(pg, "BEGIN");
-    (void)side_run(pg, "SELECT id::text FROM claimd.job WHERE id = 2500 FOR UPDATE");
+    struct sql *pg = sql_open(world.conninfo);
+    sql_run(pg, "BEGIN");
+    sql_run(pg, "SELECT id::text FROM claimd.job WHERE id = 2500 FOR UPDATE");
     terminal_run(&t, (const char *const[]){"jobs", "cancel", "--kind", "a", "--yes", NULL}, "X=");
-    struct pg *look = side_open(NULL);
-    ck_assert(WAIT_UNTIL(side_number(look, "SELECT count(*)::text FROM pg_locks WHERE NOT granted "
-                                           "AND transactionid IS NOT NULL") == 1,
+    struct sql *look = sql_open(world.conninfo);
+    ck_assert(WAIT_UNTIL(sql_number(look, "SELECT count(*)::text FROM pg_locks WHERE NOT granted "
+                                          "AND transactionid IS NOT NULL") == 1,
                          LIMIT_US));
     ck_assert_int_eq(kill(t.pid, SIGINT), 0);
-    (void)side_run(pg, "ROLLBACK");
+    sql_run(pg, "ROLLBACK");
     ck_assert_int_eq(terminal_end(&t, "the same command continues"), 1);
     int64_t left = COUNT("claimd.job");
     ck_assert_int_ge(left, 2000);
     ck_assert_int_le(left, 3000);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "--kind", "a"), 0);
     ck_assert_int_eq(COUNT("claimd.job"), 0);
-    pg_close(pg);
-    pg_close(look);
+    sql_close(pg);
+    sql_close(look);
 }
 END_TEST
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+#define COUNT(what) sql_number(db, "SELECT count(*)::text FROM " what)
 
 static const char *write_file(const char *text)
 {
@@ -92,10 +92,9 @@ START_TEST(feat_B29_a_dry_run_says_the_same_and_changes_nothing)
     ck_assert_str_eq(json_string_value(json_object_get(first, "is")), "6");
     json_decref(root);
     ck_assert_int_eq(
-        ctl_number("SELECT (SELECT count(*) FROM claimd.queue) + (SELECT count(*) FROM "
-                   "claimd.kind) + (SELECT count(*) FROM claimd.key_limit) + (SELECT "
-                   "count(*) FROM claimd.retention) + (SELECT count(*) FROM "
-                   "claimd.schedule)"),
+        sql_number(db, "SELECT (SELECT count(*) FROM claimd.queue) + (SELECT count(*) FROM "
+                       "claimd.kind) + (SELECT count(*) FROM claimd.key_limit) + (SELECT count(*) "
+                       "FROM claimd.retention) + (SELECT count(*) FROM claimd.schedule)"),
         0);
 }
 END_TEST
@@ -123,16 +122,18 @@ START_TEST(feat_B29_prune_takes_back_what_the_sections_of_the_file_do_not_say)
                 "key customer-7: max_running 100 → none\n"
                 "key customer-7: rate 50/m → none\n"
                 "schedule nightly: deleted\n");
-    ck_assert_int_eq(ctl_number("SELECT (SELECT count(*) FROM claimd.kind) + (SELECT count(*) FROM "
-                                "claimd.key_limit) + (SELECT count(*) FROM claimd.retention) + "
-                                "(SELECT count(*) FROM claimd.schedule)"),
-                     0);
+    ck_assert_int_eq(
+        sql_number(
+            db,
+            "SELECT (SELECT count(*) FROM claimd.kind) + (SELECT count(*) FROM claimd.key_limit) + "
+            "(SELECT count(*) FROM claimd.retention) + (SELECT count(*) FROM claimd.schedule)"),
+        0);
 }
 END_TEST
 
 START_TEST(feat_B29_a_kind_that_no_worker_has_announced_is_shown_as_such)
 {
-    ctl_sql("INSERT INTO claimd.kind (name) VALUES ('here')");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('here')");
     ck_assert_int_eq(ctl_exit("kinds", "set", "later", "--timeout", "10m", "--json"), 0);
     assert_says("\"announced\": false");
     ck_assert_int_eq(ctl_exit("kinds", "show", "later", "--json"), 0);
@@ -197,10 +198,9 @@ START_TEST(feat_B29_a_bad_file_is_refused_as_a_whole_with_the_place)
     }
     ck_assert_int_eq(ctl_exit("apply", "/nowhere/file.json"), 2);
     ck_assert_int_eq(ctl_exit("apply"), 2);
-    ck_assert_int_eq(
-        ctl_number("SELECT (SELECT count(*) FROM claimd.queue) + (SELECT count(*) FROM "
-                   "claimd.kind) + (SELECT count(*) FROM claimd.schedule)"),
-        0);
+    ck_assert_int_eq(sql_number(db, "SELECT (SELECT count(*) FROM claimd.queue) + (SELECT count(*) "
+                                    "FROM claimd.kind) + (SELECT count(*) FROM claimd.schedule)"),
+                     0);
 }
 END_TEST
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+#define COUNT(what) sql_number(db, "SELECT count(*)::text FROM " what)
 #define REPORT "{\"kind\": \"report\", \"args\": {\"of\": 42}}"
 
 START_TEST(B9_a_batch_is_opened_filled_and_closed_from_the_shell)
@@ -23,7 +23,7 @@ START_TEST(B9_a_batch_is_opened_filled_and_closed_from_the_shell)
     assert_says("{\"batch\": {\"id\": 2}}");
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--batch", "1"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "mail", "--unique", "u", "--batch", "1"), 0);
-    ctl_sql("SELECT claimd.enqueue('mail') FROM generate_series(1, 2)");
+    sql_run(db, "SELECT claimd.enqueue('mail') FROM generate_series(1, 2)");
     ck_assert_int_eq(ctl_exit("batches", "add", "1", "4", "3", "4", "--dry-run"), 0);
     assert_says("batch 1: 2 jobs would be in it");
     ck_assert_int_eq(COUNT("claimd.batch_job WHERE batch_id = 1"), 2);
@@ -83,13 +83,13 @@ START_TEST(what_can_not_be_in_a_batch_is_refused_with_nothing_half_stored)
         {{"enqueue", "mail", "--batch", "1"}, 5, "batch 1 is closed"},
         {{"enqueue", "--file", "-", "--batch", "x"}, 2, "--batch: "},
     };
-    ctl_sql("SELECT claimd.batch_add(claimd.batch_open(), claimd.enqueue('a'))");
-    ctl_sql("SELECT claimd.enqueue('a')");
+    sql_run(db, "SELECT claimd.batch_add(claimd.batch_open(), claimd.enqueue('a'))");
+    sql_run(db, "SELECT claimd.enqueue('a')");
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         const char *words[7] = {NULL};
         memcpy(words, cases[i].words, sizeof cases[i].words);
         if (strcmp(cases[i].says, "batch 1 is closed") == 0) {
-            ctl_sql("SELECT claimd.batch_close(1)");
+            sql_run(db, "SELECT claimd.batch_close(1)");
         }
         ck_assert_msg(ctl_run_words(words) == cases[i].exit, "%zu: %s", i, ctl_text());
         assert_says(cases[i].says);

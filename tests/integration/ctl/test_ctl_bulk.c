@@ -8,26 +8,25 @@
 #include <unistd.h>
 
 #define LINES "{\"kind\": \"a\"}\n{\"kind\": \"a\", \"priority\": 2}\n"
-#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+#define COUNT(what) sql_number(db, "SELECT count(*)::text FROM " what)
 
 /* Counts every call of retry_many(), even those that are rolled back. */
 static void count_calls(void)
 {
-    ctl_sql("CREATE SEQUENCE claimd.calls");
-    ctl_sql("ALTER FUNCTION claimd.retry_many(bigint[], boolean) RENAME TO really_retry_many");
-    ctl_sql(
-        "CREATE FUNCTION claimd.retry_many(ids bigint[], even_completed boolean) RETURNS bigint "
-        "LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('claimd.calls'); "
-        "RETURN claimd.really_retry_many(ids, even_completed); END $$");
+    sql_run(db, "CREATE SEQUENCE claimd.calls");
+    sql_run(db, "ALTER FUNCTION claimd.retry_many(bigint[], boolean) RENAME TO really_retry_many");
+    sql_run(db, "CREATE FUNCTION claimd.retry_many(ids bigint[], even_completed boolean) RETURNS "
+                "bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('claimd.calls'); RETURN "
+                "claimd.really_retry_many(ids, even_completed); END $$");
 }
 
 START_TEST(feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_by_one)
 {
-    ctl_sql("INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n % 3 "
-            "FROM generate_series(1, 3000) AS n");
-    ctl_sql("SELECT claimd.cancel(id) FROM claimd.job");
-    ctl_sql("SELECT claimd.limit_open('q1', 10)");
-    ctl_sql("SELECT claimd.limit_open('q2', 300)");
+    sql_run(db, "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n %% 3 FROM "
+                "generate_series(1, 3000) AS n");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    sql_run(db, "SELECT claimd.limit_open('q1', 10)");
+    sql_run(db, "SELECT claimd.limit_open('q2', 300)");
     count_calls();
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled", "--json"), 5);
     assert_says("has 10 of at most 10 open jobs: no room for 1 more");
@@ -35,8 +34,8 @@ START_TEST(feat_B29_when_a_queue_is_found_full_its_other_jobs_are_not_tried_one_
     ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q0'"), 1000);
     ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q1'"), 10);
     ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'q2'"), 300);
-    ck_assert_int_lt(ctl_number("SELECT last_value::text FROM claimd.calls"), 60);
-    ctl_sql("SELECT claimd.limit_open(q, NULL) FROM unnest('{q1,q2}'::text[]) AS q");
+    ck_assert_int_lt(sql_number(db, "SELECT last_value::text FROM claimd.calls"), 60);
+    sql_run(db, "SELECT claimd.limit_open(q, NULL) FROM unnest('{q1,q2}'::text[]) AS q");
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "cancelled", "--json"), 0);
     ck_assert_int_eq(COUNT("claimd.job"), 3000);
 }
@@ -44,8 +43,8 @@ END_TEST
 
 START_TEST(feat_B29_all_queues_are_paused_and_resumed)
 {
-    ctl_sql("INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n FROM "
-            "generate_series(1, 3) AS n");
+    sql_run(db, "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'q' || n FROM generate_series(1, "
+                "3) AS n");
     ck_assert_int_eq(ctl_exit("queues", "pause", "--all", "--json"), 0);
     assert_says("{\"name\": \"q3\", \"paused\": true, \"changed\": true}");
     ck_assert_int_eq(COUNT("claimd.queue WHERE paused"), 3);
@@ -73,7 +72,7 @@ END_TEST
 
 START_TEST(limits_of_one_command_are_set_together_or_not_at_all)
 {
-    ctl_sql("ALTER TABLE claimd.key_limit ADD CHECK (rate < 5)");
+    sql_run(db, "ALTER TABLE claimd.key_limit ADD CHECK (rate < 5)");
     ck_assert_int_ne(ctl_exit("keys", "limit", "k", "--running", "3", "--rate", "9/s"), 0);
     ck_assert_int_eq(COUNT("claimd.key_limit"), 0);
     ck_assert_int_eq(ctl_exit("keys", "limit", "k", "--running", "3", "--rate", "4/s"), 0);
@@ -99,14 +98,12 @@ END_TEST
 
 static void add_worker(const char *host)
 {
-    char sql[300];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-                   "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now() + "
-                   "interval '1 h', 1, 1, '%s', '/s', 'p', '1', '{default}', "
-                   "(SELECT schema_version FROM claimd.cluster))",
-                   host);
-    ctl_sql(sql);
+    sql_run(
+        db,
+        "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+        "token_prefix, version, queues, built_for) VALUES (gen_random_uuid(), now() + interval '1 "
+        "h', 1, 1, '%s', '/s', 'p', '1', '{default}', (SELECT schema_version FROM claimd.cluster))",
+        host);
 }
 
 START_TEST(several_workers_of_a_host_are_asked_when_a_person_agrees)
@@ -150,7 +147,7 @@ START_TEST(feat_B29_keys_are_limited_by_a_pattern)
     assert_says("\"pattern\": null");
     ck_assert_int_eq(ctl_exit("keys", "limit", "customer:*", "--running", "none", "--rate", "none"),
                      0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.key_group"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.key_group"), 0);
 }
 END_TEST
 
@@ -162,7 +159,7 @@ START_TEST(feat_B29_with_json_an_error_is_json_too)
     ck_assert_str_eq(json_string_value(json_object_get(error, "message")), "job 7 not found");
     ck_assert_int_eq(json_integer_value(json_object_get(error, "exit")), 4);
     json_decref(root);
-    ctl_sql("SELECT claimd.batch_close(claimd.batch_open())");
+    sql_run(db, "SELECT claimd.batch_close(claimd.batch_open())");
     ck_assert_int_eq(ctl_exit("batches", "add", "1", "1", "--json"), 5);
     root = ctl_json();
     error = json_object_get(root, "error");
@@ -197,11 +194,11 @@ START_TEST(feat_B29_a_job_is_enqueued_with_a_deadline)
         ctl_exit("enqueue", "a", "--expires-at", "2200-01-01T00:00:00Z", "--unique", "u"), 0);
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", lines, strlen(lines))),
                      0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_deadline WHERE expires_at = "
-                                "'2200-01-01 00:00:00Z'"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_deadline WHERE "
+                                    "expires_at = '2200-01-01 00:00:00Z'"),
                      3);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_deadline WHERE expires_at - "
-                                "now() BETWEEN '59 min' AND '1 h'"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_deadline WHERE "
+                                    "expires_at - now() BETWEEN '59 min' AND '1 h'"),
                      1);
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("; expires in 35");
@@ -212,7 +209,7 @@ START_TEST(feat_B29_a_job_is_enqueued_with_a_deadline)
         ck_assert_int_eq(ctl_run_words(wrong_deadlines[i].words), 2);
         assert_says(wrong_deadlines[i].reason);
     }
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job"), 4);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 4);
 }
 END_TEST
 

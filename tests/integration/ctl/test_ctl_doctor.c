@@ -66,8 +66,8 @@ static void setup(void)
         start_node(i, NULL);
         REDIS(i, "SET", "claimd:leader", "a token");
     }
-    ctl_sql(INSERT_WORKER);
-    ctl_sql(INSERT_SCHEDULER);
+    sql_run(db, INSERT_WORKER);
+    sql_run(db, INSERT_SCHEDULER);
     use_nodes(nodes.servers[0].path, nodes.servers[1].path, nodes.servers[2].path);
     ck_assert_int_eq(dir_make(nodes.plugins, sizeof nodes.plugins, &err), STATUS_OK);
     (void)snprintf(nodes.plugins_env, sizeof nodes.plugins_env, "CLAIMD_WORKER_PLUGIN_DIR=%s",
@@ -119,7 +119,7 @@ END_TEST
 
 START_TEST(jobs_that_nobody_serves_are_named)
 {
-    ctl_sql("UPDATE claimd.worker SET queues = '{q1}'");
+    sql_run(db, "UPDATE claimd.worker SET queues = '{q1}'");
     ck_assert_int_eq(ctl_exit("enqueue", "lonely", "--queue", "q1"), 0);
     doctor_exits(0);
     ctl_assert_check("warn", "kinds", "no live worker of queue q1 serves lonely; waiting jobs: 1");
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(a_wrong_schema_names_the_migration)
 {
-    ctl_sql("UPDATE claimd.cluster SET schema_version = 0");
+    sql_run(db, "UPDATE claimd.cluster SET schema_version = 0");
     doctor_exits(1);
     ctl_assert_check("FAIL", "schema", "claimctl db migrate");
 }
@@ -155,7 +155,8 @@ END_TEST
 
 START_TEST(L1_laps_and_a_look_that_was_cut_off_are_told)
 {
-    ctl_sql("UPDATE claimd.scheduler SET lanes = 36000, lap_queue = 'flood', lap_us = 12340000");
+    sql_run(db,
+            "UPDATE claimd.scheduler SET lanes = 36000, lap_queue = 'flood', lap_us = 12340000");
     doctor_exits(0);
     ctl_assert_check("warn", "laps", "queue flood has more tenants than there is room for");
     doctor_exits(0);
@@ -241,11 +242,9 @@ END_TEST
 
 static void given_login(const char *name, const char *role)
 {
-    char sql[256];
     char *end = ctl.conninfo + strlen(ctl.conninfo);
-    (void)snprintf(sql, sizeof sql, "CREATE ROLE %s LOGIN%s%s", name,
-                   role == NULL ? "" : " IN ROLE ", role == NULL ? "" : role);
-    ctl_sql(sql);
+    sql_run(db, "CREATE ROLE %s LOGIN%s%s", name, role == NULL ? "" : " IN ROLE ",
+            role == NULL ? "" : role);
     (void)snprintf(end, sizeof ctl.conninfo - (size_t)(end - ctl.conninfo), " user=%s", name);
 }
 
@@ -352,13 +351,13 @@ static const struct {
 START_TEST(what_daemons_say_and_what_is_missing_fails_and_is_named)
 {
     if (strstr(unwell[_i].sql, "doctor_user") != NULL) {
-        ctl_sql("CREATE ROLE doctor_user LOGIN IN ROLE claimd_admin");
+        sql_run(db, "CREATE ROLE doctor_user LOGIN IN ROLE claimd_admin");
         size_t len = strlen(ctl.conninfo);
         (void)snprintf(ctl.conninfo + len, sizeof ctl.conninfo - len, " user=doctor_user");
     }
-    ctl_sql(unwell[_i].sql);
-    ctl_sql("UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
-            "interval '2 h'");
+    sql_run(db, "%s", unwell[_i].sql);
+    sql_run(db, "UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
+                "interval '2 h'");
     ctl.env[3] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
     ctl.env[4] = "CLAIMD_TIME_SCALE=0.2";
     doctor_exits(1);
@@ -368,13 +367,13 @@ END_TEST
 
 START_TEST(schedules_that_fail_or_that_nobody_fires_are_named)
 {
-    ctl_sql("SELECT claimd.schedule_set('s', 'noop', '@daily')");
+    sql_run(db, "SELECT claimd.schedule_set('s', 'noop', '@daily')");
     doctor_exits(0);
     ctl_assert_check("ok", "schedules", "1, none fails");
-    ctl_sql("UPDATE claimd.schedule SET error = 'the queue is full'");
+    sql_run(db, "UPDATE claimd.schedule SET error = 'the queue is full'");
     doctor_exits(0);
     ctl_assert_check("warn", "schedules", "1 can't make their jobs, such as s: the queue is full");
-    ctl_sql("UPDATE claimd.schedule SET wake_at = now() - interval '61 s'");
+    sql_run(db, "UPDATE claimd.schedule SET wake_at = now() - interval '61 s'");
     doctor_exits(1);
     ctl_assert_check("FAIL", "schedules", "1 have been due for more than 60 s");
 }
@@ -382,14 +381,14 @@ END_TEST
 
 START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_named_until_it_is_mended)
 {
-    ctl_sql("SELECT claimd.schedule_set('s', 'noop', '@hourly'), claimd.schedule_set('e', 'noop', "
-            "'every 30d'), claimd.schedule_set('p', 'noop', '@hourly')");
-    ctl_sql("SELECT claimd.schedule_pause('p')");
-    ctl_sql("UPDATE claimd.schedule SET next_at = next_at + interval '1 year', wake_at = wake_at + "
-            "interval '1 year' WHERE name IN ('s', 'p')");
+    sql_run(db, "SELECT claimd.schedule_set('s', 'noop', '@hourly'), claimd.schedule_set('e', "
+                "'noop', 'every 30d'), claimd.schedule_set('p', 'noop', '@hourly')");
+    sql_run(db, "SELECT claimd.schedule_pause('p')");
+    sql_run(db, "UPDATE claimd.schedule SET next_at = next_at + interval '1 year', wake_at = "
+                "wake_at + interval '1 year' WHERE name IN ('s', 'p')");
     doctor_exits(0);
     ctl_assert_check("warn", "schedules", "1 wait beyond their next tick, such as s");
-    ctl_sql("SELECT claimd.mend_schedules()");
+    sql_run(db, "SELECT claimd.mend_schedules()");
     doctor_exits(0);
     ctl_assert_check("ok", "schedules", "3, none fails");
 }
@@ -397,11 +396,12 @@ END_TEST
 
 START_TEST(some_workers_without_votes_are_a_warning)
 {
-    ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 1");
-    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-            "token_prefix, version, queues, lock_nodes, lock_nodes_voting) VALUES "
-            "(gen_random_uuid(), now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', "
-            "3, 3)");
+    sql_run(db, "UPDATE claimd.worker SET lock_nodes_voting = 1");
+    sql_run(
+        db,
+        "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+        "token_prefix, version, queues, lock_nodes, lock_nodes_voting) VALUES (gen_random_uuid(), "
+        "now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', 3, 3)");
     doctor_exits(0);
     ctl_assert_check("warn", "votes", "some workers claim nothing");
 }
@@ -424,11 +424,13 @@ static void given_late_postgresql(void)
     ck_assert_int_eq(pg_server_start_env(dir, false, env, &late, NULL), STATUS_OK);
     (void)snprintf(world.conninfo, sizeof world.conninfo, "%s", late.conninfo);
     (void)snprintf(ctl.conninfo, sizeof ctl.conninfo, "%s", late.conninfo);
+    sql_close(db);
+    db = sql_open(world.conninfo);
     ck_assert_int_eq(ctl_exit("db", "migrate"), 0);
-    ctl_sql("ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999");
-    ctl_sql("ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999");
-    ctl_sql(INSERT_WORKER);
-    ctl_sql(INSERT_SCHEDULER);
+    sql_run(db, "ALTER TABLE claimd.worker ALTER built_for SET DEFAULT 9999");
+    sql_run(db, "ALTER TABLE claimd.scheduler ALTER built_for SET DEFAULT 9999");
+    sql_run(db, INSERT_WORKER);
+    sql_run(db, INSERT_SCHEDULER);
 }
 
 START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
@@ -436,7 +438,7 @@ START_TEST(a_clock_of_postgresql_that_is_off_fails_unless_no_daemon_sees_it)
     given_late_postgresql();
     doctor_exits(0);
     ctl_assert_check("warn", "clock", "-?*.? s against this host, which seems to be the wrong one");
-    ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
+    sql_run(db, "UPDATE claimd.worker SET clock_ahead_us = -60000000");
     doctor_exits(1);
     ctl_assert_check("FAIL", "clock",
                      "-?*.? s against this host; 1 of 2 daemons see it off by 5 s");
@@ -446,7 +448,7 @@ END_TEST
 
 START_TEST(one_daemon_whose_clock_is_another_is_a_warning)
 {
-    ctl_sql("UPDATE claimd.worker SET clock_ahead_us = -60000000");
+    sql_run(db, "UPDATE claimd.worker SET clock_ahead_us = -60000000");
     doctor_exits(0);
     ctl_assert_check("warn", "clock", "1 of 2 daemons see it off by 5 s or more");
 }
@@ -456,11 +458,12 @@ START_TEST(G8_full_passes_that_take_long_or_do_not_end_are_a_warning)
 {
     doctor_exits(0);
     ctl_assert_check("ok", "full pass", "one runs every 30 s");
-    ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 12300000");
+    sql_run(db, "UPDATE claimd.scheduler SET full_pass_us = 12300000");
     doctor_exits(0);
     ctl_assert_check("warn", "full pass",
                      "the last complete one took 12.3 s; one runs every 258 s");
-    ctl_sql("UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
+    sql_run(db,
+            "UPDATE claimd.scheduler SET full_pass_us = 0, full_pass_at = now() - interval '1 h'");
     doctor_exits(0);
     ctl_assert_check("warn", "full pass", "began 3*s ago, none is complete");
 }
@@ -468,9 +471,9 @@ END_TEST
 
 START_TEST(a_lane_that_gets_no_turn_is_named_as_starved)
 {
-    ctl_sql("INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now())");
-    ctl_sql("UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
-            "interval '2 h'");
+    sql_run(db, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop', now())");
+    sql_run(db, "UPDATE claimd.job SET scheduled_at = now() - interval '2 h', created_at = now() - "
+                "interval '2 h'");
     for (int i = 0; i < 100; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "%d", 1000 + i);
@@ -488,7 +491,6 @@ END_TEST
 START_TEST(a_full_disk_fails)
 {
     char dir[SERVER_PATH_MAX + 32];
-    char sql[2 * SERVER_PATH_MAX];
     struct err err = {0};
     (void)snprintf(dir, sizeof dir, "%.200s/%d-tiny", world.dir, (int)getpid());
     ck_assert_int_eq(mkdir(dir, 0755), 0);
@@ -496,22 +498,16 @@ START_TEST(a_full_disk_fails)
         return;
     }
     ck_assert_int_eq(child_user_owns(dir, &err), STATUS_OK);
-    (void)snprintf(sql, sizeof sql, "CREATE TABLESPACE tiny%d LOCATION '%s'", (int)getpid(), dir);
-    struct pg *pg = side_open(NULL);
-    struct side_reply made = side_try(pg, sql);
-    (void)snprintf(sql, sizeof sql, "GRANT CREATE ON TABLESPACE tiny%d TO claimd_scheduler",
-                   (int)getpid());
-    struct side_reply granted = side_try(pg, sql);
-    (void)snprintf(sql, sizeof sql,
-                   "ALTER FUNCTION claimd.probe_write SET default_tablespace = "
-                   "tiny%d",
-                   (int)getpid());
-    struct side_reply set = side_try(pg, sql);
+    const char *made =
+        sql_refusal(db, "CREATE TABLESPACE tiny%d LOCATION '%s'", (int)getpid(), dir);
+    const char *granted =
+        sql_refusal(db, "GRANT CREATE ON TABLESPACE tiny%d TO claimd_scheduler", (int)getpid());
+    const char *set = sql_refusal(
+        db, "ALTER FUNCTION claimd.probe_write SET default_tablespace = tiny%d", (int)getpid());
     int code = ctl_doctor();
-    pg_close(pg);
     ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
-    ck_assert_msg(made.st == STATUS_OK && granted.st == STATUS_OK && set.st == STATUS_OK,
-                  "%s %s %s", made.text, granted.text, set.text);
+    ck_assert_msg(made[0] == '\0' && granted[0] == '\0' && set[0] == '\0', "%s %s %s", made,
+                  granted, set);
     ck_assert_int_eq(code, 1);
     ctl_assert_check("FAIL", "write", "No space left on device");
 }
@@ -521,7 +517,7 @@ END_TEST
 
 START_TEST(what_is_wrong_has_its_remedy_below)
 {
-    ctl_sql("DELETE FROM claimd.worker");
+    sql_run(db, "DELETE FROM claimd.worker");
     ck_assert_int_eq(ctl_exit("doctor"), 1);
     assert_says("FAIL   workers       0 live\n                     → start claimd-worker");
 }
@@ -540,11 +536,11 @@ END_TEST
 
 START_TEST(a_worker_with_a_stale_heartbeat_is_one_line_and_exit_1)
 {
-    ctl_sql("DELETE FROM claimd.worker");
+    sql_run(db, "DELETE FROM claimd.worker");
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
     assert_says("FAIL worker: no worker has the host or id 'host-1'; start claimd-worker");
-    ctl_sql(INSERT_WORKER);
-    ctl_sql("UPDATE claimd.worker SET stale_at = now()");
+    sql_run(db, INSERT_WORKER);
+    sql_run(db, "UPDATE claimd.worker SET stale_at = now()");
     ck_assert_int_eq(ctl_exit("doctor", "--worker", "host-1"), 1);
     assert_says("is stale, last heartbeat");
     ck_assert_ptr_eq(strchr(ctl_text(), '\n') + 1, ctl_text() + strlen(ctl_text()));

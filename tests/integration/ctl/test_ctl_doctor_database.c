@@ -10,21 +10,21 @@ static void run_doctor(void)
 }
 
 #define FOR_DATABASE(what) \
-    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I " what "', current_database()); END $$"
+    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I " what "', current_database()); END $$"
 
 START_TEST(G1_commits_that_do_not_wait_for_the_disk_fail_and_their_place_is_named)
 {
-    ctl_sql("CREATE ROLE doctor_producer LOGIN IN ROLE claimd_producer");
-    ctl_sql("CREATE ROLE doctor_analyst LOGIN");
-    ctl_sql("ALTER ROLE doctor_producer SET synchronous_commit = 'off'");
-    ctl_sql("ALTER ROLE doctor_analyst SET synchronous_commit = 'off'");
-    ctl_sql(FOR_DATABASE("SET synchronous_commit = off"));
+    sql_run(db, "CREATE ROLE doctor_producer LOGIN IN ROLE claimd_producer");
+    sql_run(db, "CREATE ROLE doctor_analyst LOGIN");
+    sql_run(db, "ALTER ROLE doctor_producer SET synchronous_commit = 'off'");
+    sql_run(db, "ALTER ROLE doctor_analyst SET synchronous_commit = 'off'");
+    sql_run(db, FOR_DATABASE("SET synchronous_commit = off"));
     run_doctor();
     ctl_assert_check("FAIL", "commits", "off for role doctor_producer: a crash");
     ctl_assert_check("FAIL", "commits", "off for database t");
     ck_assert_ptr_null(strstr(ctl_text(), "role doctor_analyst"));
-    ctl_sql(FOR_DATABASE("RESET synchronous_commit"));
-    ctl_sql("ALTER ROLE doctor_producer RESET ALL");
+    sql_run(db, FOR_DATABASE("RESET synchronous_commit"));
+    sql_run(db, "ALTER ROLE doctor_producer RESET ALL");
     run_doctor();
     ctl_assert_check("ok", "commits", "wait for the disk");
 }
@@ -32,30 +32,30 @@ END_TEST
 
 START_TEST(G1_a_server_whose_commits_do_not_wait_for_the_disk_fails)
 {
-    ctl_sql("ALTER SYSTEM SET synchronous_commit = off");
-    ctl_sql("SELECT pg_reload_conf()");
+    sql_run(db, "ALTER SYSTEM SET synchronous_commit = off");
+    sql_run(db, "SELECT pg_reload_conf()");
     ck_assert(WAIT_UNTIL((run_doctor(), strstr(ctl_text(), "off for the server") != NULL),
                          10 * US_PER_S));
     ctl_assert_check("FAIL", "commits", "off for the server: a crash");
-    ctl_sql(FOR_DATABASE("SET synchronous_commit = on"));
+    sql_run(db, FOR_DATABASE("SET synchronous_commit = on"));
     run_doctor();
     ctl_assert_check("ok", "commits", "wait for the disk");
-    ctl_sql("ALTER SYSTEM RESET synchronous_commit");
-    ctl_sql("SELECT pg_reload_conf()");
+    sql_run(db, "ALTER SYSTEM RESET synchronous_commit");
+    sql_run(db, "SELECT pg_reload_conf()");
 }
 END_TEST
 
 START_TEST(G1_commits_that_do_not_wait_for_a_synchronous_standby_fail)
 {
-    ctl_sql(FOR_DATABASE("SET synchronous_commit = local"));
+    sql_run(db, FOR_DATABASE("SET synchronous_commit = local"));
     run_doctor();
     ctl_assert_check("ok", "commits", "wait for the disk");
-    ctl_sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
-    ctl_sql("SELECT pg_reload_conf()");
+    sql_run(db, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    sql_run(db, "SELECT pg_reload_conf()");
     ck_assert(WAIT_UNTIL((run_doctor(), strstr(ctl_text(), "local for") != NULL), 10 * US_PER_S));
     ctl_assert_check("FAIL", "commits", "a failover to a synchronous standby loses");
-    ctl_sql("ALTER SYSTEM RESET synchronous_standby_names");
-    ctl_sql("SELECT pg_reload_conf()");
+    sql_run(db, "ALTER SYSTEM RESET synchronous_standby_names");
+    sql_run(db, "SELECT pg_reload_conf()");
 }
 END_TEST
 
@@ -63,7 +63,7 @@ START_TEST(D5_doctor_says_how_a_failover_is_noticed)
 {
     run_doctor();
     ctl_assert_check("ok", "failover", "by the WAL timeline 00000001");
-    ctl_sql("UPDATE claimd.cluster SET timeline = 'start 1'");
+    sql_run(db, "UPDATE claimd.cluster SET timeline = 'start 1'");
     run_doctor();
     ctl_assert_check("ok", "failover", "by the server's start");
 }
@@ -71,9 +71,9 @@ END_TEST
 
 START_TEST(missing_days_of_history_fail)
 {
-    ctl_sql("DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM pg_inherits "
-            "WHERE inhparent = 'claimd.job_history'::regclass LOOP EXECUTE 'DROP TABLE ' || t; "
-            "END LOOP; END $$");
+    sql_run(db, "DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM "
+                "pg_inherits WHERE inhparent = 'claimd.job_history'::regclass LOOP EXECUTE 'DROP "
+                "TABLE ' || t; END LOOP; END $$");
     run_doctor();
     ctl_assert_check("FAIL", "history", "0 days ahead");
 }
@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(X2_doctor_fails_while_nothing_is_deleted_until_somebody_trusts_the_clock)
 {
-    ctl_sql("UPDATE claimd.cluster SET sweep_hold_us = 3600000000 * 5 / 2");
+    sql_run(db, "UPDATE claimd.cluster SET sweep_hold_us = 3600000000 * 5 / 2");
     run_doctor();
     ctl_assert_check("FAIL", "history", "the leader deletes nothing for 2.5 h more");
     ck_assert_int_eq(ctl_exit("db", "trust-clock"), 2);
@@ -96,15 +96,15 @@ START_TEST(J1_a_trigger_of_others_without_a_path_of_its_own_is_a_warning)
 {
     run_doctor();
     ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
-    ctl_sql("CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS "
-            "$$ BEGIN RETURN NEW; END $$");
-    ctl_sql("CREATE TRIGGER audited AFTER INSERT ON claimd.job_history FOR EACH ROW EXECUTE "
-            "FUNCTION public.audit()");
+    sql_run(db, "CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                "RETURN NEW; END $$");
+    sql_run(db, "CREATE TRIGGER audited AFTER INSERT ON claimd.job_history FOR EACH ROW EXECUTE "
+                "FUNCTION public.audit()");
     run_doctor();
     ctl_assert_check("warn", "triggers",
                      "trigger audited of table claimd.job_history calls "
                      "public.audit(), which has no search_path of its own");
-    ctl_sql("ALTER FUNCTION public.audit() SET search_path = pg_catalog, public");
+    sql_run(db, "ALTER FUNCTION public.audit() SET search_path = pg_catalog, public");
     run_doctor();
     ck_assert_ptr_null(strstr(ctl_text(), "triggers"));
 }
@@ -114,8 +114,8 @@ START_TEST(a_function_that_was_changed_by_hand_is_a_warning_until_it_is_loaded_a
 {
     run_doctor();
     ck_assert_ptr_null(strstr(ctl_text(), "functions"));
-    ctl_sql("ALTER FUNCTION claimd.retry(bigint, boolean) SET work_mem = '8MB'");
-    ctl_sql("DROP FUNCTION claimd.delete_job(bigint)");
+    sql_run(db, "ALTER FUNCTION claimd.retry(bigint, boolean) SET work_mem = '8MB'");
+    sql_run(db, "DROP FUNCTION claimd.delete_job(bigint)");
     run_doctor();
     ctl_assert_check("warn", "functions",
                      "claimd.retry(int8, bool) was changed by hand since it was loaded from "
@@ -132,10 +132,10 @@ END_TEST
 
 START_TEST(functions_of_another_release_are_a_warning)
 {
-    ctl_sql("UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
+    sql_run(db, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
     run_doctor();
     ctl_assert_check("warn", "functions", "are not those of this claimctl");
-    ctl_sql("UPDATE claimd.cluster SET functions_version = 99000000");
+    sql_run(db, "UPDATE claimd.cluster SET functions_version = 99000000");
     ck_assert_int_eq(ctl_exit("db", "migrate"), 5);
     assert_says("the functions are of release 99.0.0");
     ck_assert_int_eq(ctl_exit("db", "migrate", "--functions"), 5);

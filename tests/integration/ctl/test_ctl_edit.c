@@ -3,11 +3,11 @@
  * claimctl jobs edit. */
 #include "ctl_fixture.h"
 
-#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+#define COUNT(what) sql_number(db, "SELECT count(*)::text FROM " what)
 
 START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
 {
-    ctl_sql("INSERT INTO claimd.job (kind) VALUES ('a'), ('a')");
+    sql_run(db, "INSERT INTO claimd.job (kind) VALUES ('a'), ('a')");
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--args", "{\"n\": 1.10}", "--priority", "0",
                               "--queue", "q9", "--max-attempts", "3", "--timeout", "5s", "--tag",
                               "x,y", "--metadata", "{\"m\": 1}", "--delay", "1h", "--json"),
@@ -41,8 +41,8 @@ START_TEST(a_queued_job_is_edited_and_show_tells_of_it)
                      1);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "2", "--share", ""), 0);
     ck_assert_int_eq(COUNT("claimd.job WHERE share_key = 'anna'"), 0);
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 2");
-    ctl_sql("SELECT claimd.cancel(2)");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 2");
+    sql_run(db, "SELECT claimd.cancel(2)");
     ck_assert_int_eq(ctl_exit("jobs", "show", "2"), 0);
     assert_says("; its cancel was asked for");
     ck_assert_ptr_null(strstr(ctl_text(), "an edit waits"));
@@ -57,7 +57,7 @@ END_TEST
 
 START_TEST(an_edit_takes_tags_and_metadata_away)
 {
-    ctl_sql("SELECT claimd.enqueue('a', tags => '{x,y}', metadata => '{\"m\": 1}')");
+    sql_run(db, "SELECT claimd.enqueue('a', tags => '{x,y}', metadata => '{\"m\": 1}')");
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--tag", ""), 0);
     ck_assert_int_eq(COUNT("claimd.job WHERE tags IS NULL AND metadata IS NOT NULL"), 1);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--metadata", "null"), 0);
@@ -70,9 +70,10 @@ END_TEST
 
 START_TEST(an_edit_gives_a_job_the_limits_of_its_kind_again)
 {
-    ctl_sql("INSERT INTO claimd.kind (name, max_attempts, timeout) VALUES ('a', 7, '9 s')");
-    ctl_sql("SELECT claimd.enqueue('a', max_attempts => 3, timeout => '5 s', "
-            "backoff => 'fixed:1s')");
+    sql_run(db, "INSERT INTO claimd.kind (name, max_attempts, timeout) VALUES ('a', 7, '9 s')");
+    sql_run(
+        db,
+        "SELECT claimd.enqueue('a', max_attempts => 3, timeout => '5 s', backoff => 'fixed:1s')");
     ck_assert_int_eq(COUNT(WITH_LIMITS_OF_ITS_OWN), 1);
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--timeout", "default"), 0);
     ck_assert_int_eq(COUNT("claimd.job WHERE timeout IS NULL AND max_attempts = 3"), 1);
@@ -88,14 +89,15 @@ END_TEST
 
 START_TEST(a_running_job_has_the_limits_of_its_kind_at_its_next_attempt)
 {
-    ctl_sql("SELECT claimd.enqueue('a', max_attempts => 3, timeout => '5 s', "
-            "backoff => 'fixed:1s')");
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1");
+    sql_run(
+        db,
+        "SELECT claimd.enqueue('a', max_attempts => 3, timeout => '5 s', backoff => 'fixed:1s')");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1");
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--timeout", "default", "--max-attempts",
                               "default", "--backoff", "default", "--apply", "next"),
                      0);
     ck_assert_int_eq(COUNT(WITH_LIMITS_OF_ITS_OWN), 1);
-    ctl_sql("UPDATE claimd.job SET state = 'available'");
+    sql_run(db, "UPDATE claimd.job SET state = 'available'");
     ck_assert_int_eq(ctl_exit("jobs", "edit", "1", "--priority", "0"), 0);
     ck_assert_int_eq(COUNT("claimd.job WHERE COALESCE(max_attempts::text, timeout::text, backoff) "
                            "IS NULL"),
@@ -114,7 +116,7 @@ START_TEST(a_limit_that_an_edit_can_not_give_is_told_with_those_it_can)
         {"--backoff", "soon",
          "--backoff: 'soon' is not allowed; allowed: default, or exponential:"},
     };
-    ctl_sql("SELECT claimd.enqueue('a')");
+    sql_run(db, "SELECT claimd.enqueue('a')");
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         ck_assert_int_eq(ctl_exit("jobs", "edit", "1", wrong[i][0], wrong[i][1]), 2);
         assert_says(wrong[i][2]);
@@ -126,10 +128,10 @@ END_TEST
 /* Inserts ten jobs: 1 to 5 in queue q0, the others in q1; 1 and 6 run, 2 is scheduled. */
 static void add_ten(void)
 {
-    ctl_sql("INSERT INTO claimd.job (kind, queue, tags) SELECT 'a', 'q' || (n - 1) / 5, "
-            "ARRAY['t' || n % 2] FROM generate_series(1, 10) AS n");
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id IN (1, 6)");
-    ctl_sql("UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE id = 2");
+    sql_run(db, "INSERT INTO claimd.job (kind, queue, tags) SELECT 'a', 'q' || (n - 1) / 5, "
+                "ARRAY['t' || n %% 2] FROM generate_series(1, 10) AS n");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id IN (1, 6)");
+    sql_run(db, "UPDATE claimd.job SET scheduled_at = now() + interval '1 h' WHERE id = 2");
 }
 
 START_TEST(feat_B29_queued_jobs_are_edited_by_filter)
@@ -166,12 +168,12 @@ END_TEST
 START_TEST(feat_B29_a_job_that_an_edit_by_filter_refuses_does_not_stop_the_others)
 {
     add_ten();
-    ctl_sql("UPDATE claimd.job SET attempt = 5 WHERE id IN (3, 9)");
+    sql_run(db, "UPDATE claimd.job SET attempt = 5 WHERE id IN (3, 9)");
     ck_assert_int_eq(ctl_exit("jobs", "edit", "--kind", "a", "--max-attempts", "3"), 5);
     assert_says("job 3 has had 5 attempts: max_attempts must be more");
     assert_says("job 9 has had 5 attempts");
     assert_says("6 jobs edited\n");
-    ctl_sql("SELECT claimd.limit_open('full', 2)");
+    sql_run(db, "SELECT claimd.limit_open('full', 2)");
     ck_assert_int_eq(ctl_exit("jobs", "edit", "--queue", "q1", "--set-queue", "full"), 5);
     assert_says("full has 2 of at most 2 open jobs");
     ck_assert_int_eq(COUNT("claimd.job WHERE queue = 'full'"), 2);

@@ -48,9 +48,9 @@ START_TEST(cancel_moves_jobs_to_the_history)
     enqueue_one("a");
     enqueue_one("a");
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1", "2"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"
-                                " WHERE state = 'cancelled'"),
-                     2);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job_history WHERE state = 'cancelled'"),
+        2);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0); /* a second cancel is not an error */
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("cancelled");
@@ -60,15 +60,13 @@ END_TEST
 START_TEST(what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_shown)
 {
     enqueue_one("a");
-    ctl_sql(INSERT_WORKER("1 s"));
-    ctl_sql(MAKE_RUNNING);
-    ctl_sql(
-        "INSERT INTO claimd.job_live (id, fence, percent, progress, checkpoint) SELECT id, fence,"
-        " 40, 'page 4 of 10', '{\"page\": 4}' FROM claimd.job");
-    ctl_sql(
-        "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, outcome,"
-        " log_tail) SELECT id, n, n, worker_id, now(), 'failed', 'said in attempt ' || n FROM"
-        " claimd.job, generate_series(1, 2) n");
+    sql_run(db, INSERT_WORKER("1 s"));
+    sql_run(db, MAKE_RUNNING);
+    sql_run(db, "INSERT INTO claimd.job_live (id, fence, percent, progress, checkpoint) SELECT id, "
+                "fence, 40, 'page 4 of 10', '{\"page\": 4}' FROM claimd.job");
+    sql_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+                "outcome, log_tail) SELECT id, n, n, worker_id, now(), 'failed', 'said in attempt "
+                "' || n FROM claimd.job, generate_series(1, 2) n");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("page 4 of 10");
     assert_says("{\"page\": 4}");
@@ -83,14 +81,14 @@ START_TEST(what_a_running_job_says_of_itself_and_the_log_of_each_attempt_are_sho
                 "0, 2 of generation 0");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "last"), 2);
     assert_says("--log: 'last' is not allowed; allowed: 1 to 2147483647, or all");
-    ctl_sql("UPDATE claimd.job_live SET log = 'said so far'");
+    sql_run(db, "UPDATE claimd.job_live SET log = 'said so far'");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     assert_says("said so far");
     ck_assert_ptr_null(strstr(ctl_text(), "said in attempt 2"));
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "all"), 0);
     assert_says("said in attempt 1");
     assert_says("said so far");
-    ctl_sql("UPDATE claimd.job_live SET fence = fence - 1"); /* it is that of an earlier run */
+    sql_run(db, "UPDATE claimd.job_live SET fence = fence - 1"); /* it is that of an earlier run */
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "said so far"));
 }
@@ -99,10 +97,10 @@ END_TEST
 START_TEST(feat_B29_the_logs_of_earlier_generations_are_shown)
 {
     enqueue_one("a");
-    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, "
-            "started_at, outcome, log_tail) SELECT 1, 3 * g + n, n, g, gen_random_uuid(), now(), "
-            "'failed', format('said %s of %s', n, g) FROM generate_series(0, 1) g, "
-            "generate_series(1, 2) n");
+    sql_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, generation, worker_id, "
+                "started_at, outcome, log_tail) SELECT 1, 3 * g + n, n, g, gen_random_uuid(), "
+                "now(), 'failed', format('said %%s of %%s', n, g) FROM generate_series(0, 1) g, "
+                "generate_series(1, 2) n");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--log", "1"), 0);
     assert_says("said 1 of 1");
     assert_says("LOG OF ATTEMPT 1 OF GENERATION 1");
@@ -133,9 +131,9 @@ END_TEST
 START_TEST(feat_B29_the_last_error_of_a_job_that_is_tried_again_is_shown)
 {
     enqueue_one("a");
-    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
-            "outcome, error) SELECT 1, 1, 1, gen_random_uuid(), now(), 'failed', 'disk full'");
-    ctl_sql("UPDATE claimd.job SET attempt = 1, scheduled_at = now() + interval '1 h'");
+    sql_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+                "outcome, error) SELECT 1, 1, 1, gen_random_uuid(), now(), 'failed', 'disk full'");
+    sql_run(db, "UPDATE claimd.job SET attempt = 1, scheduled_at = now() + interval '1 h'");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1", "--json"), 0);
     json_t *root = ctl_json();
     assert_text(json_object_get(root, "job"), "error", "disk full");
@@ -145,7 +143,7 @@ START_TEST(feat_B29_the_last_error_of_a_job_that_is_tried_again_is_shown)
     ck_assert_int_eq(ctl_exit("jobs", "retry", "--state", "retryable", "--error", "DISK"), 0);
     assert_says("1 job retried");
     /* A retry by an operator starts a new generation. */
-    ctl_sql("UPDATE claimd.job SET generation = 1");
+    sql_run(db, "UPDATE claimd.job SET generation = 1");
     ck_assert_int_eq(ctl_exit("jobs", "list", "--error", "disk"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "disk full"));
 }
@@ -154,8 +152,8 @@ END_TEST
 START_TEST(a_running_job_is_asked_to_end_and_shown_so)
 {
     enqueue_one("a");
-    ctl_sql(INSERT_WORKER("1 s"));
-    ctl_sql(MAKE_RUNNING);
+    sql_run(db, INSERT_WORKER("1 s"));
+    sql_run(db, MAKE_RUNNING);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 0);
     assert_says("cancelling");
     ck_assert_int_eq(ctl_exit("jobs", "show", "1"), 0);
@@ -175,29 +173,29 @@ START_TEST(each_id_is_tried_and_told_and_the_worst_is_the_exit_code)
     for (int i = 0; i < 4; i++) {
         enqueue_one("a");
     }
-    ctl_sql(MAKE_COMPLETED);
+    sql_run(db, MAKE_COMPLETED);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "2", "77", "1", "3"), 5);
     assert_says("job 1 is completed already");
     assert_says("job 77 not found");
     assert_says("2 of 4 jobs were not cancelled");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history WHERE state = "
-                                "'cancelled' AND id IN (2, 3)"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_history WHERE state = "
+                                    "'cancelled' AND id IN (2, 3)"),
                      2);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "77", "4"), 4);
     assert_says("claimctl: job 77 not found");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job_history"), 4);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_history"), 4);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1", "x"), 2);
 }
 END_TEST
 
 START_TEST(a_worker_that_was_killed_is_called_rescued_when_nothing_of_its_is_left)
 {
-    ctl_sql(INSERT_WORKER("1 s"));
-    ctl_sql("UPDATE claimd.worker SET dead = true, stopped = true");
+    sql_run(db, INSERT_WORKER("1 s"));
+    sql_run(db, "UPDATE claimd.worker SET dead = true, stopped = true");
     ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
     assert_says(" rescued ");
     ck_assert_ptr_null(strstr(ctl_text(), "stopped"));
-    ctl_sql("UPDATE claimd.worker SET dead = false");
+    sql_run(db, "UPDATE claimd.worker SET dead = false");
     ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
     assert_says(" stopped ");
 }
@@ -217,14 +215,15 @@ START_TEST(feat_B29_a_locked_job_is_exit_5_and_nothing_was_done)
         NULL};
     (void)snprintf(psql, sizeof psql, "%s/psql.log", world.dir);
     ck_assert_int_eq(program_start(argv, NULL, psql, &pid, &err), STATUS_OK);
-    struct pg *pg = side_open(NULL);
-    ck_assert(WAIT_UNTIL(side_number(pg, "SELECT count(*)::text FROM pg_stat_activity WHERE "
-                                         "wait_event = 'PgSleep'") == 1,
-                         LIMIT_US));
-    pg_close(pg);
+    struct sql *pg = sql_open(world.conninfo);
+    ck_assert(WAIT_UNTIL(
+        sql_number(pg,
+                   "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == 1,
+        LIMIT_US));
+    sql_close(pg);
     ck_assert_int_eq(ctl_exit("jobs", "cancel", "1"), 5);
     assert_says("another session has what this needs locked, try again");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
     program_kill(pid);
 }
 END_TEST
@@ -233,17 +232,17 @@ END_TEST
 
 START_TEST(workers_shows_the_state_by_heartbeat)
 {
-    ctl_sql(INSERT_WORKER("1 s"));
+    sql_run(db, INSERT_WORKER("1 s"));
     ck_assert_int_eq(ctl_exit("workers", "--json"), 0);
     json_t *root = ctl_json();
     assert_text(first(root, "workers"), "state", "live");
     assert_text(first(root, "workers"), "host", "host-1");
     assert_text(first(root, "workers"), "kinds", "a");
     json_decref(root);
-    ctl_sql("UPDATE claimd.worker SET stale_at = now()");
+    sql_run(db, "UPDATE claimd.worker SET stale_at = now()");
     ck_assert_int_eq(ctl_exit("workers"), 0);
     assert_says("stale");
-    ctl_sql("UPDATE claimd.worker SET stopped = true");
+    sql_run(db, "UPDATE claimd.worker SET stopped = true");
     ck_assert_int_eq(ctl_exit("workers"), 0);
     ck_assert_str_eq(ctl_text(), "");
     ck_assert_int_eq(ctl_exit("workers", "--all"), 0);
@@ -408,7 +407,7 @@ static bool is_called(const char *noun, const char *verb)
 
 START_TEST(every_command_has_json)
 {
-    ctl_sql("SELECT claimd.batch_open()");
+    sql_run(db, "SELECT claimd.batch_open()");
     ctl.env[0] = "CLAIMD_LOCK_NODES=unix:/nowhere/redis.sock";
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
         const char *words[8] = {"--json"};
@@ -419,8 +418,8 @@ START_TEST(every_command_has_json)
             }
         }
         if (strcmp(calls[i].words[0], "enqueue") == 0) {
-            ctl_sql(INSERT_WORKER("-1 h")); /* so that there is nothing to warn of */
-            ctl_sql("INSERT INTO claimd.kind (name) VALUES ('a')");
+            sql_run(db, INSERT_WORKER("-1 h")); /* so that there is nothing to warn of */
+            sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
         }
         (void)ctl_run_words(words); /* doctor can reach no lock nodes here */
         json_t *root = json_loads(ctl_text(), JSON_DISABLE_EOF_CHECK, NULL);

@@ -46,7 +46,7 @@ static const char *const jobs[] = {
 static void add_jobs(void)
 {
     for (size_t i = 0; i < ARRAY_COUNT(jobs); i++) {
-        ctl_sql(jobs[i]);
+        sql_run(db, "%s", jobs[i]);
     }
 }
 
@@ -142,7 +142,7 @@ END_TEST
 START_TEST(running_jobs_are_listed_from_the_oldest_up)
 {
     add_jobs();
-    ctl_sql("UPDATE claimd.job SET state = 'running', worker_id = '" WORKER "' WHERE id < 3");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', worker_id = '" WORKER "' WHERE id < 3");
     ck_assert_int_eq(ctl_exit("jobs", "list", "--state", "running", "--limit", "2", "--json"), 0);
     ck_assert_str_eq(ids(), "1,2");
     assert_says("\"next_after\": 2}");
@@ -166,7 +166,7 @@ END_TEST
 START_TEST(what_was_cancelled_before_it_was_due_is_not_ready_in_an_hour)
 {
     add_jobs();
-    ctl_sql("UPDATE claimd.job_history SET ready_at = now() + interval '1 h' WHERE id = 8");
+    sql_run(db, "UPDATE claimd.job_history SET ready_at = now() + interval '1 h' WHERE id = 8");
     ck_assert_int_eq(ctl_exit("jobs", "list", "--columns", "id,ready_at", "--after", "9", "--limit",
                               "2", "--json"),
                      0);
@@ -260,7 +260,8 @@ START_TEST(a_tag_that_no_filter_can_find_is_given_to_no_job)
     assert_says("schedules[0] 's': tags: must be an array of texts that are not empty");
     ck_assert_int_eq(ctl_exit("batches", "open", "--follow-up", "{" TAGS_OF_KIND_A "}"), 2);
     assert_says("follow_up.tags: must be a list of texts, none of them empty");
-    ck_assert_int_eq(ctl_number("SELECT ((SELECT count(*) FROM claimd.job) + (SELECT count(*) FROM "
+    ck_assert_int_eq(sql_number(db,
+                                "SELECT ((SELECT count(*) FROM claimd.job) + (SELECT count(*) FROM "
                                 "claimd.schedule) + (SELECT count(*) FROM claimd.batch))::text"),
                      0);
 }
@@ -288,41 +289,36 @@ END_TEST
 /* ---- large tables ---- */
 
 /* Checks the plan of one of our statements, whose parameters the caller has filled in. */
-static void assert_no_seq_scan(struct pg *pg, const char *execute, const char *relation)
+static void assert_no_seq_scan(struct sql *pg, const char *execute, const char *relation)
 {
-    char sql[1024];
-    (void)snprintf(sql, sizeof sql,
-                   "CREATE FUNCTION pg_temp.plan() RETURNS SETOF text LANGUAGE plpgsql AS "
-                   "$f$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN %s'; END $f$",
-                   execute);
-    (void)side_run(pg, sql);
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(*)::text FROM pg_temp.plan() AS p WHERE p ~ 'Seq Scan on %s'",
-                   relation);
-    int64_t scans = side_number(pg, sql);
+    sql_run(pg,
+            "CREATE FUNCTION pg_temp.plan() RETURNS SETOF text LANGUAGE plpgsql AS $f$ BEGIN "
+            "RETURN QUERY EXECUTE 'EXPLAIN %s'; END $f$",
+            execute);
+    int64_t scans = sql_number(
+        pg, "SELECT count(*)::text FROM pg_temp.plan() AS p WHERE p ~ 'Seq Scan on %s'", relation);
     if (scans > 0) {
-        ck_abort_msg("%s", side_run(pg, "SELECT string_agg(p, E'\\n') FROM pg_temp.plan() p").text);
+        ck_abort_msg("%s", sql_text(pg, "SELECT string_agg(p, E'\\n') FROM pg_temp.plan() p"));
     }
 }
 
 START_TEST(a_range_of_ids_is_read_by_index_whatever_the_filter)
 {
-    static char sql[16384];
-    struct pg *pg = side_open(NULL);
-    (void)side_run(pg, "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'bulk' "
-                       "FROM generate_series(1, 200000)");
-    (void)side_run(pg, "ANALYZE claimd.job");
-    (void)snprintf(sql, sizeof sql,
-                   "PREPARE list(bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], "
-                   "text[], text[], text, text, int4, text[], text, int8, text, text) AS %s",
-                   SQL_ADMIN_JOBS_LIST.sql);
-    (void)side_run(pg, sql);
+    struct sql *pg = sql_open(world.conninfo);
+    sql_run(
+        pg,
+        "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'bulk' FROM generate_series(1, 200000)");
+    sql_run(pg, "ANALYZE claimd.job");
+    sql_run(pg,
+            "PREPARE list(bool, bool, int8, int8, timestamptz, timestamptz, text[], text[], "
+            "text[], text[], text, text, int4, text[], text, int8, text, text) AS %s",
+            SQL_ADMIN_JOBS_LIST.sql);
     assert_no_seq_scan(
         pg,
         "EXECUTE list(true, true, 1000, 20999, NULL, NULL, NULL, ''{nosuch}'', NULL, "
         "NULL, NULL, NULL, 50, ''{id}'', NULL, NULL, NULL, NULL)",
         "job");
-    pg_close(pg);
+    sql_close(pg);
     ck_assert_int_eq(ctl_exit("enqueue", "rare"), 0);
     ck_assert_int_eq(ctl_exit("jobs", "list", "--kind", "rare", "--json"), 0);
     ck_assert_str_eq(ids(), "200001");

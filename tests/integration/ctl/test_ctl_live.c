@@ -46,13 +46,13 @@ static double number_of(const json_t *row, const char *key)
 
 START_TEST(queues_says_how_deep_how_old_how_fast_and_who_serves)
 {
-    ctl_sql(INSERT_WORKER);
-    ctl_sql("INSERT INTO claimd.queue VALUES ('mail', true)");
-    ctl_sql("INSERT INTO claimd.job (kind, queue, scheduled_at, created_at) VALUES "
-            "('a', 'default', now(), now()), ('a', 'default', now() + interval '1 h', now()), "
-            "('b', 'mail', now() - interval '9 s', now() - interval '9 s')");
-    ctl_sql("UPDATE claimd.job SET state = 'running' WHERE id = 1");
-    ctl_sql(INSERT_ENDED("600"));
+    sql_run(db, INSERT_WORKER);
+    sql_run(db, "INSERT INTO claimd.queue VALUES ('mail', true)");
+    sql_run(db, "INSERT INTO claimd.job (kind, queue, scheduled_at, created_at) VALUES ('a', "
+                "'default', now(), now()), ('a', 'default', now() + interval '1 h', now()), ('b', "
+                "'mail', now() - interval '9 s', now() - interval '9 s')");
+    sql_run(db, "UPDATE claimd.job SET state = 'running' WHERE id = 1");
+    sql_run(db, INSERT_ENDED("600"));
     ck_assert_int_eq(ctl_exit("queues", "--json"), 0);
     json_t *root = ctl_json();
     ck_assert_uint_eq(json_array_size(json_object_get(root, "queues")), 4);
@@ -79,32 +79,28 @@ END_TEST
 
 /* ---- large tables ---- */
 
-static void add_many(struct pg *pg)
+static void add_many(struct sql *pg)
 {
     for (int i = 0; i < 4; i++) {
-        (void)side_run(pg, "INSERT INTO claimd.job (kind, queue, scheduled_at) SELECT 'a', 'bulk', "
-                           "now() + interval '1 d' FROM generate_series(1, 30000)");
+        sql_run(pg, "INSERT INTO claimd.job (kind, queue, scheduled_at) SELECT 'a', 'bulk', now() "
+                    "+ interval '1 d' FROM generate_series(1, 30000)");
     }
-    (void)side_run(pg, "INSERT INTO claimd.job (kind, queue) VALUES ('a', 'rare')");
-    (void)side_run(pg, INSERT_ENDED("30000"));
-    (void)side_run(pg, "ANALYZE claimd.job");
+    sql_run(pg, "INSERT INTO claimd.job (kind, queue) VALUES ('a', 'rare')");
+    sql_run(pg, INSERT_ENDED("30000"));
+    sql_run(pg, "ANALYZE claimd.job");
 }
 
-static int64_t scans(struct pg *pg, const struct pg_statement *statement, const char *what)
+static int64_t scans(struct sql *pg, const struct pg_statement *statement, const char *what)
 {
-    static char sql[16384];
-    (void)snprintf(sql, sizeof sql,
-                   "CREATE OR REPLACE FUNCTION pg_temp.plan() RETURNS SETOF text LANGUAGE plpgsql "
-                   "AS $f$ BEGIN RETURN QUERY EXECUTE replace(replace(replace($q$EXPLAIN %s$q$, "
-                   "'$1', 'true'), '$2', 'true'), '$3', '9223372036854775807'); END $f$",
-                   statement->sql);
-    (void)side_run(pg, sql);
-    (void)snprintf(sql, sizeof sql, "SELECT count(*)::text FROM pg_temp.plan() AS p WHERE p ~ '%s'",
-                   what);
-    return side_number(pg, sql);
+    sql_run(pg,
+            "CREATE OR REPLACE FUNCTION pg_temp.plan() RETURNS SETOF text LANGUAGE plpgsql AS $f$ "
+            "BEGIN RETURN QUERY EXECUTE replace(replace(replace($q$EXPLAIN %s$q$, '$1', 'true'), "
+            "'$2', 'true'), '$3', '9223372036854775807'); END $f$",
+            statement->sql);
+    return sql_number(pg, "SELECT count(*)::text FROM pg_temp.plan() AS p WHERE p ~ '%s'", what);
 }
 
-static void assert_bounded(struct pg *pg)
+static void assert_bounded(struct sql *pg)
 {
     static const struct pg_statement *const statements[] = {
         &SQL_ADMIN_QUEUES, &SQL_ADMIN_STATS_FINISHED, &SQL_ADMIN_UNSERVED, &SQL_ADMIN_JOBS_LAST};
@@ -112,16 +108,16 @@ static void assert_bounded(struct pg *pg)
     for (size_t i = 0; i < ARRAY_COUNT(statements); i++) {
         int64_t count = scans(pg, statements[i], "Seq Scan on job( |$)|Seq Scan on job_history");
         ck_assert_msg(count == 0, "%s: %s", statements[i]->name,
-                      side_run(pg, "SELECT string_agg(p, E'\\n') FROM pg_temp.plan() p").text);
+                      sql_text(pg, "SELECT string_agg(p, E'\\n') FROM pg_temp.plan() p"));
     }
 }
 
 START_TEST(of_large_tables_nothing_is_read_whole_and_estimates_say_so)
 {
-    struct pg *pg = side_open(NULL);
+    struct sql *pg = sql_open(world.conninfo);
     add_many(pg);
     assert_bounded(pg);
-    pg_close(pg);
+    sql_close(pg);
     ck_assert_int_eq(ctl_exit("queues", "--json"), 0);
     json_t *root = ctl_json();
     json_t *row = row_of(root, "queues", "queue", "bulk");
@@ -142,11 +138,11 @@ END_TEST
  * of an hour. */
 START_TEST(stats_count_no_more_than_there_are)
 {
-    ctl_sql("INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
-            "attempted_at, worker_id, attempt, crashes, generation, priority, share, state, queue, "
-            "kind, args) SELECT n, n, now(), now(), now(), now(), gen_random_uuid(), 1, 0, 0, 4, "
-            "0, 'completed', 'default', 'a', to_jsonb(repeat(md5(n::text), 6)) FROM "
-            "generate_series(1, 80000) AS n");
+    sql_run(db, "INSERT INTO claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
+                "attempted_at, worker_id, attempt, crashes, generation, priority, share, state, "
+                "queue, kind, args) SELECT n, n, now(), now(), now(), now(), gen_random_uuid(), 1, "
+                "0, 0, 4, 0, 'completed', 'default', 'a', to_jsonb(repeat(md5(n::text), 6)) FROM "
+                "generate_series(1, 80000) AS n");
     ck_assert_int_eq(ctl_exit("stats", "--json"), 0);
     json_t *root = ctl_json();
     json_t *rows = json_object_get(root, "finished");
@@ -165,7 +161,7 @@ END_TEST
 
 START_TEST(top_to_a_pipe_is_one_look)
 {
-    ctl_sql(INSERT_WORKER);
+    sql_run(db, INSERT_WORKER);
     ck_assert_int_eq(ctl_exit("top"), 0);
     assert_says("1 worker, 3/4 slots");
     assert_says("HOST ");
@@ -180,15 +176,15 @@ END_TEST
 
 START_TEST(top_says_when_nobody_leads_or_has_a_quorum)
 {
-    ctl_sql(INSERT_WORKER);
-    ctl_sql("UPDATE claimd.worker SET lock_nodes = 5, lock_nodes_voting = 2");
+    sql_run(db, INSERT_WORKER);
+    sql_run(db, "UPDATE claimd.worker SET lock_nodes = 5, lock_nodes_voting = 2");
     ck_assert_int_eq(ctl_exit("top"), 0);
     assert_says("no leader: no scheduler runs, due jobs are not fed\n"
                 "no quorum: 1 of 1 workers claim nothing, 2 of 5 lock nodes vote for them\n");
-    ctl_sql("INSERT INTO claimd.scheduler (scheduler_id, stale_at, leader_since, pid, lock_nodes, "
-            "lock_nodes_voting, host, version) VALUES (gen_random_uuid(), now() + interval '1 h', "
-            "now(), 1, 5, 5, 'host-2', '1')");
-    ctl_sql("UPDATE claimd.worker SET lock_nodes_voting = 3");
+    sql_run(db, "INSERT INTO claimd.scheduler (scheduler_id, stale_at, leader_since, pid, "
+                "lock_nodes, lock_nodes_voting, host, version) VALUES (gen_random_uuid(), now() + "
+                "interval '1 h', now(), 1, 5, 5, 'host-2', '1')");
+    sql_run(db, "UPDATE claimd.worker SET lock_nodes_voting = 3");
     ck_assert_int_eq(ctl_exit("top"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "no leader"));
     ck_assert_ptr_null(strstr(ctl_text(), "no quorum"));
@@ -217,7 +213,7 @@ END_TEST
 START_TEST(top_takes_the_screen_and_gives_it_back)
 {
     struct terminal t;
-    ctl_sql(INSERT_WORKER);
+    sql_run(db, INSERT_WORKER);
     terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "X=");
     terminal_await(&t, "\x1b[?1049h");
     terminal_await(&t, "host-1");
@@ -242,7 +238,7 @@ START_TEST(a_new_size_is_drawn_at_once)
 {
     const struct winsize wide = {.ws_row = 24, .ws_col = 200};
     struct terminal t;
-    ctl_sql(INSERT_WORKER);
+    sql_run(db, INSERT_WORKER);
     terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "X=");
     terminal_await(&t, "host-1");
     ck_assert_ptr_null(strstr(buf_at(&t.seen), WORKER));
@@ -256,7 +252,8 @@ END_TEST
 START_TEST(a_list_that_goes_on_ends_with_the_next_command)
 {
     struct terminal t;
-    ctl_sql("INSERT INTO claimd.job (kind, tags) SELECT 'a', '{a''b}' FROM generate_series(1, 5)");
+    sql_run(db,
+            "INSERT INTO claimd.job (kind, tags) SELECT 'a', '{a''b}' FROM generate_series(1, 5)");
     terminal_run(&t, (const char *const[]){"jobs", "list", "--limit", "2", "--tag", "a'b", NULL},
                  "X=");
     ck_assert_int_eq(terminal_end(&t, "next: claimctl jobs list --limit 2 --tag 'a'\\''b' "
@@ -271,13 +268,15 @@ START_TEST(at_80_columns_no_line_is_wider)
 {
     static const char *const commands[][3] = {
         {"jobs", "list"}, {"jobs", "show", "1"}, {"queues"}, {"workers"}, {"stats"}};
-    ctl_sql(INSERT_WORKER);
-    ctl_sql("INSERT INTO claimd.job (kind, queue, attempt, args) SELECT repeat('k', 30), "
-            "repeat('q', 30), 1, jsonb_build_object('text', repeat('word ', 60)) FROM "
-            "generate_series(1, 3)");
-    ctl_sql("INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
-            "outcome, error, log_tail) SELECT id, 1, 1, '" WORKER "', now(), 'failed', "
-            "repeat('long error ', 30), repeat('a line of the log', 20) FROM claimd.job");
+    sql_run(db, INSERT_WORKER);
+    sql_run(
+        db,
+        "INSERT INTO claimd.job (kind, queue, attempt, args) SELECT repeat('k', 30), repeat('q', "
+        "30), 1, jsonb_build_object('text', repeat('word ', 60)) FROM generate_series(1, 3)");
+    sql_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+                "outcome, error, log_tail) SELECT id, 1, 1, '" WORKER
+                "', now(), 'failed', repeat('long error ', 30), repeat('a line of the log', 20) "
+                "FROM claimd.job");
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
         struct terminal t;
         terminal_run(&t,
@@ -313,9 +312,9 @@ static void assert_seen_unbroken(struct terminal *t, const char *const *wanted)
 START_TEST(at_80_columns_queues_and_workers_show_all_or_say_what_is_missing)
 {
     struct terminal t;
-    ctl_sql(INSERT_CROWD);
-    ctl_sql("INSERT INTO claimd.job (kind, queue, attempt, scheduled_at) SELECT 'a', "
-            "'queue-of-the-month-10', 1, now() + interval '1 h' FROM generate_series(1, 9000)");
+    sql_run(db, INSERT_CROWD);
+    sql_run(db, "INSERT INTO claimd.job (kind, queue, attempt, scheduled_at) SELECT 'a', "
+                "'queue-of-the-month-10', 1, now() + interval '1 h' FROM generate_series(1, 9000)");
     terminal_run(&t, (const char *const[]){"queues", NULL}, "X=");
     assert_seen_unbroken(&t,
                          (const char *const[]){" RETRY ", " 9000 ", " KINDS", "kind_of_", NULL});
@@ -335,7 +334,7 @@ END_TEST
 START_TEST(what_is_cut_is_told_below)
 {
     struct terminal t;
-    ctl_sql("INSERT INTO claimd.job (kind, args) SELECT 'a', to_jsonb(repeat('long ', 60))");
+    sql_run(db, "INSERT INTO claimd.job (kind, args) SELECT 'a', to_jsonb(repeat('long ', 60))");
     terminal_run(&t, (const char *const[]){"jobs", "list", "--columns", "id,args", NULL}, "X=");
     terminal_await(&t, "cut: ARGS; --json shows all\r\n");
     terminal_assert_width(&t, 80);
@@ -345,9 +344,9 @@ END_TEST
 START_TEST(a_screen_ends_with_what_has_no_room_on_it)
 {
     static const char *const views[][3] = {{"top", "--every", "1h"}, {"stats", "--watch", "1h"}};
-    ctl_sql(INSERT_CROWD);
-    ctl_sql("INSERT INTO claimd.job (kind, queue) SELECT 'a', 'queue-of-the-month-' || g FROM "
-            "generate_series(1, 40) g");
+    sql_run(db, INSERT_CROWD);
+    sql_run(db, "INSERT INTO claimd.job (kind, queue) SELECT 'a', 'queue-of-the-month-' || g FROM "
+                "generate_series(1, 40) g");
     for (size_t i = 0; i < ARRAY_COUNT(views); i++) {
         struct terminal t;
         terminal_run(&t, (const char *const[]){views[i][0], views[i][1], views[i][2], NULL},
@@ -366,11 +365,12 @@ END_TEST
 START_TEST(top_leaves_out_long_lists_rather_than_workers)
 {
     struct terminal t;
-    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, running, host, state_dir, "
-            "token_prefix, version, queues, kinds) SELECT gen_random_uuid(), now() + interval "
-            "'1 h', g, 4, 0, 'host-' || g, '/s', 'p', '1', '{default}', "
-            "array_agg('kind_of_the_month_' || n) FROM generate_series(1, 3) g, "
-            "generate_series(10, 50) n GROUP BY g");
+    sql_run(
+        db,
+        "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, running, host, state_dir, "
+        "token_prefix, version, queues, kinds) SELECT gen_random_uuid(), now() + interval '1 h', "
+        "g, 4, 0, 'host-' || g, '/s', 'p', '1', '{default}', array_agg('kind_of_the_month_' || n) "
+        "FROM generate_series(1, 3) g, generate_series(10, 50) n GROUP BY g");
     terminal_run(&t, (const char *const[]){"top", "--every", "1h", NULL}, "NO_COLOR=1");
     terminal_await(&t, "\x1b[J");
     ck_assert_uint_le(terminal_lines(&t), 24);

@@ -21,7 +21,6 @@ static char present[160];
 static void setup(void)
 {
     char dir[SERVER_PATH_MAX];
-    char sql[512];
     struct err err = {0};
     ctl_setup();
     (void)snprintf(dir, sizeof dir, "%.60s/%d-former", world.dir, (int)getpid());
@@ -30,11 +29,7 @@ static void setup(void)
     (void)snprintf(present, sizeof present, "unix:%s", former.path);
     (void)snprintf(former_env, sizeof former_env, "CLAIMD_LOCK_NODES=%s", present);
     (void)snprintf(here_env, sizeof here_env, "CLAIMD_LOCK_NODES=%s", HERE);
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE claimd.cluster SET lock_nodes = '%s', t_max_us = "
-                   "1500000",
-                   present);
-    ctl_sql(sql);
+    sql_run(db, "UPDATE claimd.cluster SET lock_nodes = '%s', t_max_us = 1500000", present);
     ctl.env[0] = here_env;
     ctl.env[1] = "CLAIMD_TIME_SCALE=0.1"; /* a lease lasts 1 s */
 }
@@ -55,17 +50,15 @@ static void redis_says(const char *const *words)
 
 static int64_t is_list(const char *list)
 {
-    char sql[512];
-    (void)snprintf(sql, sizeof sql, "SELECT (" LIST " = '%s')::int::text", list);
-    return ctl_number(sql);
+    return sql_number(db, "SELECT (" LIST " = '%s')::int::text", list);
 }
 
 static void given_running_job(void)
 {
-    ctl_sql("INSERT INTO claimd.job (kind) VALUES ('a')");
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1, fence = 1, attempted_at = "
-            "clock_timestamp(), worker_id = '00000000-0000-0000-0000-0000000000aa'");
-    ctl_sql(INSERT_WORKER("-1 s"));
+    sql_run(db, "INSERT INTO claimd.job (kind) VALUES ('a')");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1, fence = 1, attempted_at = "
+                "clock_timestamp(), worker_id = '00000000-0000-0000-0000-0000000000aa'");
+    sql_run(db, INSERT_WORKER("-1 s"));
 }
 
 START_TEST(show_has_both_lists)
@@ -85,7 +78,7 @@ END_TEST
 
 START_TEST(a_cluster_that_nobody_has_joined_takes_the_list_at_once)
 {
-    ctl_sql("UPDATE claimd.cluster SET lock_nodes = ''");
+    sql_run(db, "UPDATE claimd.cluster SET lock_nodes = ''");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 0);
     ck_assert_ptr_null(strstr(ctl_text(), "waiting"));
     ck_assert_int_eq(is_list(HERE), 1);
@@ -104,13 +97,13 @@ END_TEST
 
 START_TEST(N8_it_is_refused_while_a_daemon_lives)
 {
-    ctl_sql(INSERT_WORKER("1 h"));
+    sql_run(db, INSERT_WORKER("1 h"));
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
     assert_says("daemons are alive: claimd-worker on host-1 (pid 4711, heartbeat 0.");
-    ctl_sql("UPDATE claimd.worker SET stopped = true");
-    ctl_sql("INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, lock_nodes, "
-            "lock_nodes_voting) VALUES (gen_random_uuid(), now() + interval '1 h', 4712, 'host-2', "
-            "'1', 1, 1)");
+    sql_run(db, "UPDATE claimd.worker SET stopped = true");
+    sql_run(db, "INSERT INTO claimd.scheduler (scheduler_id, stale_at, pid, host, version, "
+                "lock_nodes, lock_nodes_voting) VALUES (gen_random_uuid(), now() + interval '1 h', "
+                "4712, 'host-2', '1', 1, 1)");
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 5);
     assert_says("daemons are alive: claimd-scheduler on host-2 (pid 4712");
     ck_assert_int_eq(is_list(present), 1);
@@ -119,16 +112,16 @@ END_TEST
 
 START_TEST(N8_the_new_list_comes_after_the_longest_lease_and_dead_workers_stay_dead)
 {
-    ctl_sql(INSERT_WORKER("-1 s"));
+    sql_run(db, INSERT_WORKER("-1 s"));
     int64_t start_us = clock_boot_us();
     ck_assert_int_eq(ctl_exit("lock-nodes", "set", "--yes"), 0);
     ck_assert_int_ge(clock_boot_us() - start_us, 1515000); /* T_max, not this host's T; plus D */
     assert_says("waiting 1.5 s: until then leases may live on the former nodes");
     ck_assert_int_eq(is_list(HERE), 1);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.worker WHERE dead"), 1);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.cluster WHERE "
-                                "lock_nodes_before = ''"),
-                     1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.worker WHERE dead"), 1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.cluster WHERE lock_nodes_before = ''"),
+        1);
 }
 END_TEST
 
@@ -155,16 +148,16 @@ START_TEST(N8_a_daemon_that_is_just_fitting_in_is_seen)
 {
     struct err err = {0};
     int code = -1;
-    struct pg *daemon = side_open(NULL);
-    (void)side_run(daemon, "BEGIN");
-    (void)side_run(daemon, "SELECT lock_nodes FROM claimd.cluster FOR KEY SHARE");
-    (void)side_run(daemon, INSERT_WORKER("1 h"));
+    struct sql *daemon = sql_open(world.conninfo);
+    sql_run(daemon, "BEGIN");
+    sql_run(daemon, "SELECT lock_nodes FROM claimd.cluster FOR KEY SHARE");
+    sql_run(daemon, INSERT_WORKER("1 h"));
     pid_t pid = start_set();
-    ck_assert(WAIT_UNTIL(ctl_number("SELECT count(*)::text FROM pg_stat_activity WHERE datname = "
-                                    "current_database() AND wait_event_type = 'Lock'") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE datname "
+                                        "= current_database() AND wait_event_type = 'Lock'") == 1,
                          LIMIT_US));
-    (void)side_run(daemon, "COMMIT");
-    pg_close(daemon);
+    sql_run(daemon, "COMMIT");
+    sql_close(daemon);
     ck_assert_int_eq(program_wait(pid, LIMIT_US, &code, &err), STATUS_OK);
     ck_assert_int_eq(code, 5);
     ck_assert_int_eq(is_list(present), 1);
@@ -175,8 +168,8 @@ START_TEST(N8_cut_off_in_between_nobody_fits_in_and_it_is_run_again)
 {
     pid_t pid = start_set();
     ck_assert(WAIT_UNTIL(
-        ctl_number("SELECT count(*)::text FROM claimd.cluster WHERE lock_nodes LIKE '(being%'") ==
-            1,
+        sql_number(
+            db, "SELECT count(*)::text FROM claimd.cluster WHERE lock_nodes LIKE '(being%%'") == 1,
         LIMIT_US));
     program_kill(pid);
     ck_assert_int_eq(is_list(HERE) + is_list(present), 0);
@@ -219,8 +212,8 @@ END_TEST
 
 START_TEST(an_administrator_may_and_a_reader_may_not)
 {
-    ctl_sql("CREATE ROLE nodes_admin LOGIN IN ROLE claimd_admin");
-    ctl_sql("CREATE ROLE nodes_reader LOGIN IN ROLE claimd_reader");
+    sql_run(db, "CREATE ROLE nodes_admin LOGIN IN ROLE claimd_admin");
+    sql_run(db, "CREATE ROLE nodes_reader LOGIN IN ROLE claimd_reader");
     size_t len = strlen(ctl.conninfo);
     (void)snprintf(ctl.conninfo + len, sizeof ctl.conninfo - len, " user=nodes_reader");
     ck_assert_int_eq(ctl_exit("lock-nodes", "show"), 0);

@@ -8,28 +8,27 @@
 #include <signal.h>
 #include <stdio.h>
 
-#define COUNT(what) ctl_number("SELECT count(*)::text FROM " what)
+#define COUNT(what) sql_number(db, "SELECT count(*)::text FROM " what)
 #define ASSET "SELECT id, path FROM asset"
 #define COMMAND "/srv/t.py", "--", "{id}", "{path}"
 #define TEMPLATE "[\"/srv/t.py\", \"--\", \"{id}\", \"{path}\"]"
 
 static void add_worker(const char *host, const char *queue, const char *commands)
 {
-    char sql[600];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-                   "token_prefix, version, queues, kinds, built_for, commands) VALUES "
-                   "(gen_random_uuid(), now() + interval '1 h', 1, 1, '%s', '/s', 't', 'v', '{%s}',"
-                   " '{command_thumb,noop}', 9999, '%s')",
-                   host, queue, commands);
-    ctl_sql(sql);
+    sql_run(db,
+            "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, kinds, built_for, commands) VALUES (gen_random_uuid(), "
+            "now() + interval '1 h', 1, 1, '%s', '/s', 't', 'v', '{%s}', '{command_thumb,noop}', "
+            "9999, '%s')",
+            host, queue, commands);
 }
 
 static void setup_assets(void)
 {
     ctl_setup();
-    ctl_sql("CREATE TABLE public.asset (id bigint PRIMARY KEY, path text, size int)");
-    ctl_sql("INSERT INTO public.asset SELECT g, 'p' || g, g FROM generate_series(1, 12000) AS g");
+    sql_run(db, "CREATE TABLE public.asset (id bigint PRIMARY KEY, path text, size int)");
+    sql_run(db,
+            "INSERT INTO public.asset SELECT g, 'p' || g, g FROM generate_series(1, 12000) AS g");
     add_worker("h1", "default", "{\"thumb\": " TEMPLATE "}");
 }
 
@@ -95,11 +94,10 @@ static const struct {
 
 START_TEST(map_bad_input_is_refused_before_anything_is_made)
 {
-    ctl_sql(
-        "CREATE TABLE public.keyless (key bigint, state text, result jsonb, error text, ended_at "
-        "timestamptz)");
-    ctl_sql("CREATE TABLE public.short (key bigint PRIMARY KEY, state text, result jsonb)");
-    ctl_sql("CREATE SEQUENCE public.numbers");
+    sql_run(db, "CREATE TABLE public.keyless (key bigint, state text, result jsonb, error text, "
+                "ended_at timestamptz)");
+    sql_run(db, "CREATE TABLE public.short (key bigint PRIMARY KEY, state text, result jsonb)");
+    sql_run(db, "CREATE SEQUENCE public.numbers");
     for (size_t i = 0; i < ARRAY_COUNT(bad_input); i++) {
         const char *words[16] = {"map"};
         memcpy(words + 1, bad_input[i].words, sizeof bad_input[i].words);
@@ -113,10 +111,10 @@ END_TEST
 START_TEST(map_a_table_that_the_caller_may_not_write_is_refused)
 {
     char conninfo[sizeof ctl.conninfo];
-    ctl_sql("CREATE TABLE public.theirs (key bigint PRIMARY KEY, state text, result jsonb, error "
-            "text, ended_at timestamptz)");
-    ctl_sql("CREATE ROLE mapper LOGIN IN ROLE claimd_admin");
-    ctl_sql("GRANT SELECT ON public.asset TO mapper");
+    sql_run(db, "CREATE TABLE public.theirs (key bigint PRIMARY KEY, state text, result jsonb, "
+                "error text, ended_at timestamptz)");
+    sql_run(db, "CREATE ROLE mapper LOGIN IN ROLE claimd_admin");
+    sql_run(db, "GRANT SELECT ON public.asset TO mapper");
     (void)snprintf(conninfo, sizeof conninfo, "%.900s user=mapper", ctl.conninfo);
     memcpy(ctl.conninfo, conninfo, sizeof conninfo);
     ck_assert_int_eq(ctl_exit("map", "--sql", ASSET, "--into", "theirs", "--kind", "noop"), 2);
@@ -199,7 +197,7 @@ START_TEST(map_a_row_above_one_mebibyte_fails_and_the_others_are_loaded)
                               "asset WHERE id < 4",
                               "--batch", "big", "--kind", "noop"),
                      0);
-    ctl_sql("SELECT claimd.move_map_ends(10)");
+    sql_run(db, "SELECT claimd.move_map_ends(10)");
     ck_assert_int_eq(COUNT("claimd.job"), 2);
     ck_assert_int_eq(ctl_exit("map", "show", "big", "--failed"), 0);
     assert_says("the row has 1100018 bytes as JSON, at most 1048576");
@@ -209,10 +207,11 @@ END_TEST
 START_TEST(map_a_load_that_stopped_goes_on_where_it_was)
 {
     ck_assert_int_eq(ctl_exit("map", "--sql", ASSET, "--batch", "m", "--kind", "noop"), 0);
-    ctl_sql("DELETE FROM claimd.job WHERE id > 5000"); /* as if it had been killed after a chunk */
-    ctl_sql("DELETE FROM claimd.job_key WHERE job_id > 5000");
-    ctl_sql("UPDATE claimd.map SET last_key = '5000', rows = 5000, loaded_at = NULL");
-    ctl_sql("DELETE FROM public.asset WHERE id <= 5000"); /* it does not read these again */
+    sql_run(db,
+            "DELETE FROM claimd.job WHERE id > 5000"); /* as if it had been killed after a chunk */
+    sql_run(db, "DELETE FROM claimd.job_key WHERE job_id > 5000");
+    sql_run(db, "UPDATE claimd.map SET last_key = '5000', rows = 5000, loaded_at = NULL");
+    sql_run(db, "DELETE FROM public.asset WHERE id <= 5000"); /* it does not read these again */
     ck_assert_int_eq(ctl_exit("map", "--sql", ASSET, "--batch", "m", "--kind", "noop"), 0);
     ck_assert_int_eq(COUNT("claimd.job"), 12000);
     assert_says("rows         12000");

@@ -44,11 +44,12 @@ START_TEST(set_stores_what_the_options_say)
                      0);
     assert_says("next_at");
     ck_assert_int_eq(
-        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (name, kind, cron, zone, "
-                   "args::text, queue, priority, max_attempts, timeout, tags, metadata, missed, "
-                   "missed_window, overlap) = ('nightly', 'backup', '30 2 * * *', 'Europe/Berlin', "
-                   "'{\"n\": 1.10}', 'q', 2, 3, '90 s', '{x,y}', '{\"m\": 1}', 'all', '2 days', "
-                   "'skip')"),
+        sql_number(
+            db,
+            "SELECT count(*)::text FROM claimd.schedule WHERE (name, kind, cron, zone, args::text, "
+            "queue, priority, max_attempts, timeout, tags, metadata, missed, missed_window, "
+            "overlap) = ('nightly', 'backup', '30 2 * * *', 'Europe/Berlin', '{\"n\": 1.10}', 'q', "
+            "2, 3, '90 s', '{x,y}', '{\"m\": 1}', 'all', '2 days', 'skip')"),
         1);
 }
 END_TEST
@@ -61,10 +62,10 @@ START_TEST(feat_B29_set_takes_the_options_of_enqueue_and_show_prints_them)
                               "--on-conflict", "replace_args", "--jitter", "5m", "--second", "f"),
                      0);
     ck_assert_int_eq(
-        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, second_key, "
-                   "share_key, backoff, unique_by, unique_for, unique_states, on_conflict, jitter) "
-                   "= ('e', 'f', 't', 'fixed:30s', '{kind,args.id}', '2 h', 'completed', "
-                   "'replace_args', '5 min')"),
+        sql_number(db, "SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, "
+                       "second_key, share_key, backoff, unique_by, unique_for, unique_states, "
+                       "on_conflict, jitter) = ('e', 'f', 't', 'fixed:30s', '{kind,args.id}', '2 "
+                       "h', 'completed', 'replace_args', '5 min')"),
         1);
     ck_assert_int_eq(ctl_exit("schedules", "show", "s", "--json"), 0);
     json_t *root = ctl_json();
@@ -80,11 +81,11 @@ START_TEST(feat_B29_set_takes_the_options_of_enqueue_and_show_prints_them)
     ck_assert_int_eq((int)json_number_value(json_object_get(row, "jitter_s")), 300);
     json_decref(root);
     ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@hourly", "--unique", "k"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE unique_key = "
-                                "'k' AND on_conflict = 'ignore' AND num_nulls(exclusive_key, "
-                                "second_key, share_key, backoff, unique_by, unique_for, "
-                                "unique_states, jitter) = 8"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.schedule WHERE unique_key = 'k' AND "
+                       "on_conflict = 'ignore' AND num_nulls(exclusive_key, second_key, share_key, "
+                       "backoff, unique_by, unique_for, unique_states, jitter) = 8"),
+        1);
     ck_assert_int_eq(ctl_exit("schedules", "run", "s"), 0);
     ck_assert_int_eq(ctl_exit("schedules", "run", "s"), 5);
     assert_says("unique_key: job 1 has this key and waits");
@@ -116,14 +117,15 @@ START_TEST(the_words_do_what_their_functions_do)
     ck_assert_str_eq(text_of(fire, "job_state"), "available");
     json_decref(root);
     ck_assert_int_eq(ctl_exit("schedules", "delete", "s"), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
 }
 END_TEST
 
 START_TEST(the_last_error_is_shown)
 {
     ck_assert_int_eq(ctl_exit("schedules", "set", "s", "a", "@daily"), 0);
-    ctl_sql("UPDATE claimd.schedule SET error = 'queue is full', failures = 3, failed_at = now()");
+    sql_run(db,
+            "UPDATE claimd.schedule SET error = 'queue is full', failures = 3, failed_at = now()");
     ck_assert_int_eq(ctl_exit("schedules", "list"), 0);
     assert_says("failing");
     assert_says("queue is full");
@@ -182,7 +184,7 @@ START_TEST(bad_input_is_exit_code_2_and_names_itself)
         assert_says(wrong[i].says);
     }
     ck_assert_int_eq(ctl_exit("schedules", "next", "s", "--count", "0"), 2);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
 }
 END_TEST
 
@@ -203,15 +205,16 @@ START_TEST(apply_makes_changes_and_with_prune_deletes)
     assert_change(root, "b", "add");
     assert_change(root, "c", "delete");
     json_decref(root);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 1);
     ck_assert_int_eq(ctl_exit("schedules", "apply", file), 0);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule"), 3);
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE name = 'a' AND "
-                                "args::text = '{\"n\": 1.10}' AND timeout = '90 s' AND tags = "
-                                "'{t}' AND missed_window = '2 h'"),
-                     1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 3);
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT count(*)::text FROM claimd.schedule WHERE name = 'a' AND args::text = "
+                "'{\"n\": 1.10}' AND timeout = '90 s' AND tags = '{t}' AND missed_window = '2 h'"),
+        1);
     ck_assert_int_eq(ctl_exit("schedules", "pause", "a"), 0);
-    ctl_sql("UPDATE claimd.schedule SET zone = 'UTC' WHERE name = 'b'");
+    sql_run(db, "UPDATE claimd.schedule SET zone = 'UTC' WHERE name = 'b'");
     ck_assert_int_eq(ctl_exit("schedules", "apply", file, "--prune", "--json"), 0);
     root = ctl_json();
     assert_change(root, "a", "same");
@@ -219,9 +222,10 @@ START_TEST(apply_makes_changes_and_with_prune_deletes)
     assert_change(root, "c", "delete");
     json_decref(root);
     assert_says("zone: UTC -> Europe/Berlin");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 2);
     ck_assert_int_eq(
-        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE name = 'a' AND paused"), 1);
+        sql_number(db, "SELECT count(*)::text FROM claimd.schedule WHERE name = 'a' AND paused"),
+        1);
     ck_assert_int_eq(ctl_exit("schedules", "apply", file, "--prune", "--json"), 0);
     root = ctl_json();
     assert_change(root, "b", "same");
@@ -242,16 +246,16 @@ START_TEST(feat_B29_apply_takes_what_enqueue_takes_and_says_what_changes)
     const char *file = write_file(ALL);
     ck_assert_int_eq(ctl_exit("schedules", "apply", file), 0);
     ck_assert_int_eq(
-        ctl_number("SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, second_key, "
-                   "share_key, backoff, unique_by, unique_for, unique_states, on_conflict, jitter) "
-                   "= ('e', 'f', 't', 'fixed:30s', '{kind,\"args.a,b\"}', '2 h', 'all', "
-                   "'reschedule', '90 s')"),
+        sql_number(db, "SELECT count(*)::text FROM claimd.schedule WHERE (exclusive_key, "
+                       "second_key, share_key, backoff, unique_by, unique_for, unique_states, "
+                       "on_conflict, jitter) = ('e', 'f', 't', 'fixed:30s', '{kind,\"args.a,b\"}', "
+                       "'2 h', 'all', 'reschedule', '90 s')"),
         1);
     ck_assert_int_eq(ctl_exit("schedules", "apply", file, "--json"), 0);
     json_t *root = ctl_json();
     assert_change(root, "a", "same");
     json_decref(root);
-    ctl_sql("UPDATE claimd.schedule SET jitter = NULL, unique_by = '{kind}'");
+    sql_run(db, "UPDATE claimd.schedule SET jitter = NULL, unique_by = '{kind}'");
     ck_assert_int_eq(ctl_exit("schedules", "apply", file), 0);
     assert_says("jitter: none -> 00:01:30");
     assert_says("unique_by: {kind} -> {kind,");
@@ -309,7 +313,7 @@ START_TEST(apply_refuses_a_bad_file_as_a_whole_and_names_the_place)
     }
     ck_assert_int_eq(ctl_exit("schedules", "apply", "/nowhere/file.json"), 2);
     assert_says("/nowhere/file.json");
-    ck_assert_int_eq(ctl_number("SELECT count(*)::text FROM claimd.schedule"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
 }
 END_TEST
 

@@ -26,8 +26,8 @@ static void setup(void)
     ctl.env[0] = node_env;
     ctl.env[1] = "CLAIMD_SCHEDULER_FULL_PASS_MS=1000";
     ctl.env[2] = "CLAIMD_TIME_SCALE=0.2"; /* so that the margin is 1 s */
-    ctl_sql("INSERT INTO claimd.kind (name, max_attempts, at_most_once, updated_at) VALUES "
-            "('once', 25, true, '2020-01-01'), ('many', 3, false, '2020-01-01')");
+    sql_run(db, "INSERT INTO claimd.kind (name, max_attempts, at_most_once, updated_at) VALUES "
+                "('once', 25, true, '2020-01-01'), ('many', 3, false, '2020-01-01')");
 }
 
 static void teardown(void)
@@ -49,28 +49,28 @@ static int verify_json(void)
 
 static void given_worker(const char *stale_in)
 {
-    char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.worker (worker_id, beat_at, stale_at, pid, slots, host, "
-                   "state_dir, token_prefix, version, queues, kinds) VALUES (" WORKER
-                   ", now() + interval '%s' - interval '8 s', now() + interval '%s', 4711, 4, "
-                   "'host-1', '/s', 'p', '1', '{default}', '{once,many}')",
-                   stale_in, stale_in);
-    ctl_sql(sql);
+    sql_run(db,
+            "INSERT INTO claimd.worker (worker_id, beat_at, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, kinds) VALUES (" WORKER
+            ", now() + interval '%s' - interval '8 s', now() + interval '%s', 4711, 4, 'host-1', "
+            "'/s', 'p', '1', '{default}', '{once,many}')",
+            stale_in, stale_in);
 }
 
 /* Inserts a job that ended correctly, and one that runs correctly. */
 static void given_good_jobs(void)
 {
     given_worker("1 h");
-    ctl_sql("INSERT INTO claimd.job (kind) SELECT 'many' FROM generate_series(1, 3)");
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1, attempted_at = "
-            "clock_timestamp(), worker_id = " WORKER ", fence = nextval('claimd.fence') "
-            "WHERE id <= 2");
-    ctl_sql("WITH gone AS (DELETE FROM claimd.job WHERE id = 1 RETURNING *) INSERT INTO "
-            "claimd.job_history (" HISTORY_COLUMNS ") SELECT id, fence, created_at, scheduled_at, "
-            "ready_at, attempted_at, worker_id, attempt, crashes, generation, priority, share, "
-            "'completed', queue, kind, args FROM gone");
+    sql_run(db, "INSERT INTO claimd.job (kind) SELECT 'many' FROM generate_series(1, 3)");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1, attempted_at = "
+                "clock_timestamp(), worker_id = " WORKER
+                ", fence = nextval('claimd.fence') WHERE id <= 2");
+    sql_run(
+        db,
+        "WITH gone AS (DELETE FROM claimd.job WHERE id = 1 RETURNING *) INSERT INTO "
+        "claimd.job_history (" HISTORY_COLUMNS
+        ") SELECT id, fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, "
+        "crashes, generation, priority, share, 'completed', queue, kind, args FROM gone");
 }
 
 START_TEST(what_is_well_is_exit_0_and_every_check_is_told)
@@ -255,7 +255,7 @@ START_TEST(whatever_a_job_may_have_is_no_violation_of_its_own)
 {
     given_good_jobs();
     for (size_t i = 0; i < ARRAY_COUNT(sound); i++) {
-        ctl_sql(sound[i]);
+        sql_run(db, "%s", sound[i]);
         ck_assert_msg(verify_json() == 0, "%s: %s", sound[i], ctl_text());
     }
 }
@@ -265,7 +265,7 @@ START_TEST(a_planted_violation_is_named_with_its_job_and_rule)
 {
     given_good_jobs();
     for (size_t i = 0; i < 2 && planted[_i].sql[i] != NULL; i++) {
-        ctl_sql(planted[_i].sql[i]);
+        sql_run(db, "%s", planted[_i].sql[i]);
     }
     ck_assert_msg(verify_json() == 1, "%s", ctl_text());
     json_t *root = ctl_json();
@@ -297,7 +297,7 @@ static void push_hint(const char *id)
 START_TEST(a_due_job_with_a_hint_is_no_violation)
 {
     given_good_jobs();
-    ctl_sql(DUE_LONG_AGO);
+    sql_run(db, DUE_LONG_AGO);
     push_hint("3");
     ck_assert_msg(verify_json() == 0, "%s", ctl_text());
 }
@@ -306,9 +306,9 @@ END_TEST
 START_TEST(L9_a_due_job_beside_an_idle_worker_is_a_warning_and_exit_0)
 {
     given_good_jobs();
-    ctl_sql(DUE_LONG_AGO);
+    sql_run(db, DUE_LONG_AGO);
     push_hint("3");
-    ctl_sql("UPDATE claimd.worker SET spare_least = 2, spare_since = now() - interval '61 s'");
+    sql_run(db, "UPDATE claimd.worker SET spare_least = 2, spare_since = now() - interval '61 s'");
     ck_assert_msg(verify_json() == 0, "%s", ctl_text());
     json_t *root = ctl_json();
     json_t *row = json_array_get(json_object_get(root, "warnings"), 0);
@@ -316,7 +316,7 @@ START_TEST(L9_a_due_job_beside_an_idle_worker_is_a_warning_and_exit_0)
     ck_assert_str_eq(json_string_value(json_object_get(row, "rule")), "inv.L9");
     ck_assert_int_eq(json_integer_value(json_object_get(row, "job")), 3);
     json_decref(root);
-    ctl_sql("UPDATE claimd.worker SET spare_since = now() - interval '50 s'");
+    sql_run(db, "UPDATE claimd.worker SET spare_since = now() - interval '50 s'");
     ck_assert_int_eq(verify_json(), 0);
     root = ctl_json();
     ck_assert_uint_eq(json_array_size(json_object_get(root, "warnings")), 0);
@@ -327,11 +327,11 @@ END_TEST
 START_TEST(a_due_job_that_nobody_serves_or_whose_queue_is_paused_is_none)
 {
     given_good_jobs();
-    ctl_sql(DUE_LONG_AGO);
-    ctl_sql("INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
+    sql_run(db, DUE_LONG_AGO);
+    sql_run(db, "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
     ck_assert_msg(verify_json() == 0, "%s", ctl_text());
-    ctl_sql("UPDATE claimd.queue SET paused = false");
-    ctl_sql("UPDATE claimd.worker SET kinds = '{once}'");
+    sql_run(db, "UPDATE claimd.queue SET paused = false");
+    sql_run(db, "UPDATE claimd.worker SET kinds = '{once}'");
     ck_assert_msg(verify_json() == 0, "%s", ctl_text());
 }
 END_TEST
@@ -341,7 +341,7 @@ START_TEST(without_redis_a_suspect_is_neither_well_nor_broken_and_exit_3)
     given_good_jobs();
     redis_server_stop(&node);
     ck_assert_int_eq(ctl_exit("db", "verify"), 0); /* without suspects, Redis is not asked */
-    ctl_sql(DUE_LONG_AGO);
+    sql_run(db, DUE_LONG_AGO);
     ck_assert_int_eq(ctl_exit("db", "verify"), 3);
     assert_says("unknown");
     assert_says("hints.nodes: no node answers");
@@ -351,10 +351,10 @@ END_TEST
 START_TEST(since_and_after_leave_things_out)
 {
     given_good_jobs();
-    ctl_sql("INSERT INTO claimd.job_history (" HISTORY_COLUMNS ") SELECT " HISTORY_COLUMNS
-            " FROM claimd.job_history");
-    ctl_sql("UPDATE claimd.job SET timeout = '1 s', attempted_at = now() - interval '62 s', "
-            "scheduled_at = now() - interval '2 h' WHERE id = 2");
+    sql_run(db, "INSERT INTO claimd.job_history (" HISTORY_COLUMNS ") SELECT " HISTORY_COLUMNS
+                " FROM claimd.job_history");
+    sql_run(db, "UPDATE claimd.job SET timeout = '1 s', attempted_at = now() - interval '62 s', "
+                "scheduled_at = now() - interval '2 h' WHERE id = 2");
     ck_assert_int_eq(ctl_exit("db", "verify"), 1);
     assert_says("claimctl: 2 violations");
     ck_assert_int_eq(ctl_exit("db", "verify", "--since", "0s"), 1);
@@ -385,8 +385,8 @@ START_TEST(psql_runs_the_file_and_prints_violations_alone_as_a_reader_too)
     given_good_jobs();
     ck_assert_int_eq(psql_file(&out), 0);
     ck_assert_msg(out.len == 0, "%s", buf_at(&out));
-    ctl_sql("UPDATE claimd.job SET fence = 1 WHERE id = 2");
-    ctl_sql("CREATE ROLE verify_reader LOGIN IN ROLE claimd_reader");
+    sql_run(db, "UPDATE claimd.job SET fence = 1 WHERE id = 2");
+    sql_run(db, "CREATE ROLE verify_reader LOGIN IN ROLE claimd_reader");
     size_t len = strlen(ctl.conninfo);
     (void)snprintf(ctl.conninfo + len, sizeof ctl.conninfo - len, " user=verify_reader");
     ck_assert_int_eq(psql_file(&out), 0);

@@ -75,11 +75,11 @@ START_TEST(each_change_is_one_line_until_all_have_ended)
     watch_start(&w, (const char *const[]){"1", "2", "1", NULL});
     watch_await(&w, "job 1 a: available\n");
     watch_await(&w, "job 2 b: scheduled\n");
-    ctl_sql("UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 1");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1 WHERE id = 1");
     watch_await(&w, "job 1 a: available → running, attempt 1\n");
-    ctl_sql(FINISH("1", "completed"));
+    sql_run(db, FINISH("1", "completed"));
     watch_await(&w, "job 1 a: running → completed, attempt 1\n");
-    ctl_sql(FINISH("2", "cancelled"));
+    sql_run(db, FINISH("2", "cancelled"));
     ck_assert_int_eq(watch_end(&w), 0);
     watch_await(&w, "job 2 b: scheduled → cancelled\n");
 }
@@ -91,8 +91,8 @@ START_TEST(a_discarded_job_is_exit_1_with_its_error)
     ck_assert_int_eq(ctl_exit("enqueue", "a", "--tag", "x"), 0);
     watch_start(&w, (const char *const[]){"--tag", "x", NULL});
     watch_await(&w, "job 1 a: available\n");
-    ctl_sql("UPDATE claimd.job SET attempt = 1");
-    ctl_sql(FINISH("1", "discarded"));
+    sql_run(db, "UPDATE claimd.job SET attempt = 1");
+    sql_run(db, FINISH("1", "discarded"));
     ck_assert_int_eq(watch_end(&w), 1);
     watch_await(&w, "discarded, attempt 1: no?[2Jluck\n"); /* control characters are replaced */
     watch_await(&w, "1 of 1 jobs discarded");
@@ -102,7 +102,7 @@ END_TEST
 START_TEST(in_json_each_change_is_one_object)
 {
     ck_assert_int_eq(ctl_exit("enqueue", "a"), 0);
-    ctl_sql(FINISH("1", "completed"));
+    sql_run(db, FINISH("1", "completed"));
     ck_assert_int_eq(ctl_exit("jobs", "watch", "1", "--json"), 0);
     json_t *line = ctl_json();
     ck_assert_int_eq(json_integer_value(json_object_get(line, "id")), 1);
@@ -187,9 +187,9 @@ START_TEST(quiet_and_pipes_see_none)
     ck_assert_ptr_null(strstr(buf_at(&t.seen), "sent "));
     ck_assert_int_eq(terminal_end(&t, "enqueued "), 0);
     static const char one[] = "{\"kind\": \"a\"}\n";
-    ctl_sql("INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-            "token_prefix, version, queues, kinds) VALUES (gen_random_uuid(), now() + interval '1 "
-            "h', 1, 1, 'h', '/s', 'p', '1', '{default}', '{a}')");
+    sql_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+                "token_prefix, version, queues, kinds) VALUES (gen_random_uuid(), now() + interval "
+                "'1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', '{a}')");
     ck_assert_int_eq(ctl_exit("enqueue", "--file", ctl_write_file("jobs", one, strlen(one))), 0);
     ck_assert_str_eq(ctl_text(), "enqueued 1\n");
 }

@@ -86,9 +86,9 @@ int64_t rows_with_hints(const char *queue)
             add_members(&ids, &out);
         }
     }
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job WHERE queue = '%s' AND id = ANY ('{%s}')",
-                   queue, buf_at(&ids));
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.job WHERE queue = '%s' AND id = ANY ('{%s}')",
+                      queue, buf_at(&ids));
 }
 
 static int64_t delete_popped(const struct buf *out)
@@ -96,10 +96,10 @@ static int64_t delete_popped(const struct buf *out)
     autobuf struct buf ids = BUF_INIT(OUTPUT_MAX);
     ck_assert_int_eq(buf_append_text(&ids, "0", NULL), STATUS_OK);
     add_members(&ids, out);
-    return sql_i64(fleet.sql,
-                   "WITH gone AS (DELETE FROM claimd.job WHERE id = ANY ('{%s}') RETURNING 1)"
-                   " SELECT count(*) FROM gone",
-                   buf_at(&ids));
+    return sql_number(fleet.sql,
+                      "WITH gone AS (DELETE FROM claimd.job WHERE id = ANY ('{%s}') RETURNING 1)"
+                      " SELECT count(*) FROM gone",
+                      buf_at(&ids));
 }
 
 bool drain_hints(const char *set, int64_t count)
@@ -201,11 +201,11 @@ void given_past_day(int days_ago)
 
 int64_t given_running(int n, const char *kind, int attempt)
 {
-    return sql_i64(fleet.sql,
-                   "WITH new AS (INSERT INTO claimd.job (kind, state, attempt, worker_id, fence,"
-                   " attempted_at) VALUES ('%s', 'running', %d, '%s', nextval('claimd.fence'),"
-                   " now()) RETURNING id) SELECT id FROM new",
-                   kind, attempt, worker_uuid(n));
+    return sql_number(fleet.sql,
+                      "WITH new AS (INSERT INTO claimd.job (kind, state, attempt, worker_id, fence,"
+                      " attempted_at) VALUES ('%s', 'running', %d, '%s', nextval('claimd.fence'),"
+                      " now()) RETURNING id) SELECT id FROM new",
+                      kind, attempt, worker_uuid(n));
 }
 
 /* ---- life cycle ---- */

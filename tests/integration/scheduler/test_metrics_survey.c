@@ -24,7 +24,7 @@
         ck_assert_msg((expr), "never became true: %s", #expr); \
     } while (0)
 
-static struct pg *side;
+static struct sql *side;
 static struct metrics *registry;
 static struct survey *survey;
 static struct buf text;
@@ -44,7 +44,7 @@ static void start(int64_t limit_us)
 static void setup(void)
 {
     world_setup();
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
     buf_init(&text, TEXT_MAX);
     ck_assert_int_eq(metrics_open(&registry, NULL), STATUS_OK);
     survey_metrics_init(registry);
@@ -53,7 +53,7 @@ static void setup(void)
 static void teardown(void)
 {
     survey_stop(TAKE(survey));
-    pg_close(side);
+    sql_close(side);
     world_teardown();
     metrics_close(registry);
     buf_release(&text);
@@ -70,29 +70,26 @@ static bool says(const char *part)
 
 static void given_worker(int n, const char *queues, const char *kinds, const char *stale_in)
 {
-    char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
-                   "token_prefix, version, queues, kinds) VALUES "
-                   "('00000000-0000-0000-0000-%012d', now() + interval '%s', 1, 1, 'h', '', '', "
-                   "'1', '%s', '%s')",
-                   n, stale_in, queues, kinds);
-    (void)side_run(side, sql);
+    sql_run(side,
+            "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+            "token_prefix, version, queues, kinds) VALUES ('00000000-0000-0000-0000-%012d', now() "
+            "+ interval '%s', 1, 1, 'h', '', '', '1', '%s', '%s')",
+            n, stale_in, queues, kinds);
 }
 
 START_TEST(queues_are_counted_by_state_and_workers_by_theirs)
 {
-    (void)side_run(side, "INSERT INTO claimd.job (kind, scheduled_at, attempt, state) VALUES "
-                         "('noop', now(), 0, 'available'), ('noop', now(), 3, 'available'), "
-                         "('noop', now() + interval '1 h', 0, 'available'), "
-                         "('noop', now() + interval '1 h', 1, 'available'), "
-                         "('noop', now(), 1, 'running'), ('noop', now(), 1, 'running'), "
-                         "('noop', now(), 1, 'running')");
-    (void)side_run(side, "UPDATE claimd.job SET created_at = now() - interval '100 s', "
-                         "scheduled_at = now() - interval '100 s' WHERE attempt = 3");
-    (void)side_run(side, "UPDATE claimd.job SET attempted_at = now() - interval '200 s' "
-                         "WHERE state = 'running'");
-    (void)side_run(side, "INSERT INTO claimd.queue VALUES ('halted', true), ('set', false)");
+    sql_run(side,
+            "INSERT INTO claimd.job (kind, scheduled_at, attempt, state) VALUES ('noop', now(), 0, "
+            "'available'), ('noop', now(), 3, 'available'), ('noop', now() + interval '1 h', 0, "
+            "'available'), ('noop', now() + interval '1 h', 1, 'available'), ('noop', now(), 1, "
+            "'running'), ('noop', now(), 1, 'running'), ('noop', now(), 1, 'running')");
+    sql_run(side, "UPDATE claimd.job SET created_at = now() - interval '100 s', scheduled_at = "
+                  "now() - interval '100 s' WHERE attempt = 3");
+    sql_run(
+        side,
+        "UPDATE claimd.job SET attempted_at = now() - interval '200 s' WHERE state = 'running'");
+    sql_run(side, "INSERT INTO claimd.queue VALUES ('halted', true), ('set', false)");
     given_worker(1, "{default,idle}", "{noop}", "1 h");
     given_worker(2, "{default}", "{noop}", "-1 s");
     start(LIMIT_US);
@@ -124,12 +121,11 @@ static double number_of(const char *name)
 
 START_TEST(size_dead_rows_and_inserts_of_the_open_jobs_are_told)
 {
-    (void)side_run(side,
-                   "INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, 500)");
-    (void)side_run(side, "DELETE FROM claimd.job WHERE id % 2 = 0");
+    sql_run(side, "INSERT INTO claimd.job (kind) SELECT 'noop' FROM generate_series(1, 500)");
+    sql_run(side, "DELETE FROM claimd.job WHERE id %% 2 = 0");
     /* A session reports its statistics when it ends, otherwise within ten seconds. */
-    pg_close(side);
-    side = side_open(NULL);
+    sql_close(side);
+    side = sql_open(world.conninfo);
     start(LIMIT_US);
     RUN_UNTIL(number_of("\nclaimd_jobs_enqueued_total ") == 500);
     RUN_UNTIL(number_of("\nclaimd_job_table_dead_rows ") == 250);
@@ -139,10 +135,9 @@ END_TEST
 
 START_TEST(due_jobs_that_no_live_worker_serves_are_told_by_kind)
 {
-    (void)side_run(side, "INSERT INTO claimd.job (kind, queue, scheduled_at) VALUES "
-                         "('noop', 'default', now()), ('noop', 'other_one', now()), "
-                         "('mail', 'default', now()), ('mail', 'default', now()), "
-                         "('late', 'default', now() + interval '1 h')");
+    sql_run(side, "INSERT INTO claimd.job (kind, queue, scheduled_at) VALUES ('noop', 'default', "
+                  "now()), ('noop', 'other_one', now()), ('mail', 'default', now()), ('mail', "
+                  "'default', now()), ('late', 'default', now() + interval '1 h')");
     given_worker(1, "{default}", "{noop}", "1 h");
     given_worker(2, "{default}", "{mail}", "-1 s");
     start(LIMIT_US);
@@ -150,7 +145,7 @@ START_TEST(due_jobs_that_no_live_worker_serves_are_told_by_kind)
     ASSERT_SAYS("\nclaimd_jobs_unserved{queue=\"default\",kind=\"mail\"} 2\n");
     ASSERT_SAYS("\nclaimd_jobs_unserved{queue=\"other_one\",kind=\"noop\"} 1\n");
     ck_assert(!says("kind=\"late\"") && !says("queue=\"default\",kind=\"noop\""));
-    (void)side_run(side, "DELETE FROM claimd.job WHERE kind = 'mail'");
+    sql_run(side, "DELETE FROM claimd.job WHERE kind = 'mail'");
     RUN_ON_UNTIL(!says("kind=\"mail\"")); /* a value that has disappeared is not kept */
 }
 END_TEST
@@ -160,15 +155,16 @@ END_TEST
 /* The state of `b` must not be reported for another queue in the same survey. */
 START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_it)
 {
-    (void)side_run(side, "INSERT INTO claimd.job (kind, queue, created_at, scheduled_at) SELECT "
-                         "'noop', q, now() - interval '1 h', now() - interval '1 h' FROM "
-                         "unnest('{full,paused,busy,b}'::text[]) AS q");
-    (void)side_run(side, "SELECT claimd.limit_queue('full', 1)");
-    (void)side_run(side, "INSERT INTO claimd.queue (name, paused) VALUES ('paused', true)");
+    sql_run(
+        side,
+        "INSERT INTO claimd.job (kind, queue, created_at, scheduled_at) SELECT 'noop', q, now() - "
+        "interval '1 h', now() - interval '1 h' FROM unnest('{full,paused,busy,b}'::text[]) AS q");
+    sql_run(side, "SELECT claimd.limit_queue('full', 1)");
+    sql_run(side, "INSERT INTO claimd.queue (name, paused) VALUES ('paused', true)");
     given_worker(1, "{full,paused,b}", "{noop}", "1 h");
     given_worker(2, "{busy}", "{noop}", "1 h");
-    (void)side_run(side, "UPDATE claimd.worker SET spare_least = 1, spare_since = now() - interval "
-                         "'1 h' WHERE 'b' = ANY (queues)");
+    sql_run(side, "UPDATE claimd.worker SET spare_least = 1, spare_since = now() - interval '1 h' "
+                  "WHERE 'b' = ANY (queues)");
     start(LIMIT_US);
     RUN_UNTIL(says(IDLE("b")));
     ASSERT_SAYS(IDLE("b") "0\n"); /* seen once: the job may have become available just now */
@@ -177,10 +173,10 @@ START_TEST(L9_a_due_job_beside_an_idle_slot_is_told_once_two_surveys_have_seen_i
     ASSERT_SAYS(IDLE("full") "0\n");
     ASSERT_SAYS(IDLE("paused") "0\n");
     ASSERT_SAYS(IDLE("busy") "0\n");
-    (void)side_run(side, "UPDATE claimd.job SET version = version + 1");
+    sql_run(side, "UPDATE claimd.job SET version = version + 1");
     double before = number_of(IDLE("b"));
     RUN_ON_UNTIL(number_of(IDLE("b")) < before); /* the job has changed: its wait begins again */
-    (void)side_run(side, "UPDATE claimd.worker SET spare_since = NULL");
+    sql_run(side, "UPDATE claimd.worker SET spare_since = NULL");
     RUN_ON_UNTIL(number_of(IDLE("b")) == 0);
 }
 END_TEST
@@ -190,12 +186,12 @@ START_TEST(L9_a_claimed_job_that_waits_beside_another_workers_idle_slot_is_told)
     given_worker(1, "{a,b}", "{mail,noop}", "1 h");
     given_worker(2, "{b}", "{noop}", "1 h");
     given_worker(3, "{c}", "{noop}", "1 h");
-    (void)side_run(side, "UPDATE claimd.worker SET ready_oldest = '7 s'");
+    sql_run(side, "UPDATE claimd.worker SET ready_oldest = '7 s'");
     start(LIMIT_US);
     RUN_UNTIL(says(IDLE("b")));
     ASSERT_SAYS(IDLE("b") "0\n");
-    (void)side_run(side, "UPDATE claimd.worker SET spare_least = 1, spare_since = now() - interval "
-                         "'1 h' WHERE 'a' = ANY (queues)");
+    sql_run(side, "UPDATE claimd.worker SET spare_least = 1, spare_since = now() - interval '1 h' "
+                  "WHERE 'a' = ANY (queues)");
     RUN_ON_UNTIL(number_of(IDLE("b")) == 7);
     ASSERT_SAYS(IDLE("a") "0\n");
     ASSERT_SAYS(IDLE("c") "0\n");
@@ -204,8 +200,8 @@ END_TEST
 
 START_TEST(of_more_queues_than_have_names_the_shortest_are_one)
 {
-    (void)side_run(side, "INSERT INTO claimd.job (kind, queue) SELECT 'noop', 'q' || q FROM "
-                         "generate_series(1, 60) q, generate_series(1, q) n");
+    sql_run(side, "INSERT INTO claimd.job (kind, queue) SELECT 'noop', 'q' || q FROM "
+                  "generate_series(1, 60) q, generate_series(1, q) n");
     start(LIMIT_US);
     RUN_UNTIL(says("claimd_jobs{"));
     ASSERT_SAYS("\nclaimd_jobs{queue=\"q60\",state=\"available\"} 60\n");
@@ -217,11 +213,10 @@ END_TEST
 
 START_TEST(rows_of_maps_are_counted_by_state)
 {
-    (void)side_run(side, "SELECT claimd.map_begin('m', 'SELECT', 'id', 'noop', NULL, 'default', 2, "
-                         "NULL, NULL)");
-    (void)side_run(side,
-                   "SELECT claimd.map_load(1, NULL, '{a,b,c}', ARRAY['{}', '{}', '{}'], true)");
-    (void)side_run(side, "UPDATE claimd.map_count SET failed = 1");
+    sql_run(side,
+            "SELECT claimd.map_begin('m', 'SELECT', 'id', 'noop', NULL, 'default', 2, NULL, NULL)");
+    sql_run(side, "SELECT claimd.map_load(1, NULL, '{a,b,c}', ARRAY['{}', '{}', '{}'], true)");
+    sql_run(side, "UPDATE claimd.map_count SET failed = 1");
     start(LIMIT_US);
     RUN_UNTIL(says("claimd_map_rows{"));
     ASSERT_SAYS("\nclaimd_map_rows{map=\"m\",state=\"open\"} 2\n");
@@ -232,22 +227,22 @@ END_TEST
 
 START_TEST(a_survey_that_is_cut_off_is_counted_and_the_values_stay)
 {
-    (void)side_run(side, "INSERT INTO claimd.job (kind) VALUES ('noop')");
+    sql_run(side, "INSERT INTO claimd.job (kind) VALUES ('noop')");
     start(3 * US_PER_S);
     RUN_ON_UNTIL(says("claimd_jobs{"));
     ASSERT_SAYS("claimd_surveys_failed_total 0\n");
-    struct pg *locker = side_open(NULL);
-    (void)side_run(locker, "BEGIN");
-    (void)side_run(locker, "LOCK TABLE claimd.job IN ACCESS EXCLUSIVE MODE");
+    struct sql *locker = sql_open(world.conninfo);
+    sql_run(locker, "BEGIN");
+    sql_run(locker, "LOCK TABLE claimd.job IN ACCESS EXCLUSIVE MODE");
     RUN_ON_UNTIL(!says("claimd_surveys_failed_total 0\n"));
     ASSERT_SAYS("\nclaimd_jobs{queue=\"default\",state=\"available\"} 1\n");
-    pg_close(locker);
+    sql_close(locker);
 }
 END_TEST
 
 START_TEST(who_no_longer_leads_forgets_the_gauges)
 {
-    (void)side_run(side, "INSERT INTO claimd.job (kind) VALUES ('noop')");
+    sql_run(side, "INSERT INTO claimd.job (kind) VALUES ('noop')");
     start(LIMIT_US);
     RUN_UNTIL(says("claimd_jobs{"));
     survey_stop(TAKE(survey));

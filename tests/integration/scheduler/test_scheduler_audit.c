@@ -24,15 +24,16 @@ static void teardown(void)
 
 static bool is_available(int64_t id)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available'",
-                   (long long)id) == 1;
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available'",
+                      (long long)id) == 1;
 }
 
 static bool is_dead(int n)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' AND dead",
-                   worker_uuid(n)) == 1;
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' AND dead",
+                      worker_uuid(n)) == 1;
 }
 
 START_TEST(the_full_pass_finds_what_runs_under_an_unknown_worker)
@@ -69,7 +70,7 @@ START_TEST(R1_a_rescuer_that_died_with_the_leases_only_delays)
     ck_assert_int_gt(fleet_lock_keys(&fleet), 0);
     start_leader(1);
     ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT attempt FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT attempt FROM claimd.job"), 1);
 }
 END_TEST
 

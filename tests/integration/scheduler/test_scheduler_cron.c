@@ -25,7 +25,7 @@ static int said(size_t i, const char *text)
 
 static int64_t jobs_of(const char *kind)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = '%s'", kind);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE kind = '%s'", kind);
 }
 
 /* ---- the wait ---- */
@@ -58,15 +58,16 @@ START_TEST(a_schedule_that_is_set_while_the_leader_waits_fires_at_its_time)
     sql_run(fleet.sql, "SELECT claimd.schedule_set('s', 'noop', '* * * * * *')");
     ck_assert(WAIT_UNTIL(jobs_of("noop") >= 5, SOON_US));
     sql_run(fleet.sql, "SELECT claimd.schedule_pause('s')");
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire WHERE fired_at "
-                                        "NOT BETWEEN due_at AND due_at + interval '10 s'"),
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT count(*) FROM claimd.schedule_fire WHERE fired_at "
+                                "NOT BETWEEN due_at AND due_at + interval '10 s'"),
                      0);
-    ck_assert_int_eq(sql_i64(fleet.sql,
-                             "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) + 1 - "
-                             "count(*))::int8 FROM claimd.schedule_fire"),
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) + 1 - "
+                                "count(*))::int8 FROM claimd.schedule_fire"),
                      0);
     ck_assert_int_eq(jobs_of("noop"),
-                     sql_i64(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire"));
+                     sql_number(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire"));
     ck_assert_int_eq(jobs_of("far"), 0);
     ck_assert(WAIT_UNTIL(said(0, "event=schedule_fired schedule=s due=20") >= 5, SOON_US));
     sql_run(fleet.sql, "SELECT claimd.schedule_resume('s')");
@@ -85,8 +86,8 @@ START_TEST(a_bad_schedule_is_named_and_the_others_go_on)
     ck_assert(WAIT_UNTIL(jobs_of("good") >= 3, SOON_US));
     sql_run(fleet.sql, "ALTER TABLE claimd.job DROP CONSTRAINT no_bad");
     ck_assert(WAIT_UNTIL(jobs_of("bad") >= 1, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT failures FROM claimd.schedule WHERE name = 'bad'"),
-                     0);
+    ck_assert_int_eq(
+        sql_number(fleet.sql, "SELECT failures FROM claimd.schedule WHERE name = 'bad'"), 0);
 }
 END_TEST
 
@@ -117,16 +118,16 @@ START_TEST(what_PostgreSQL_refuses_is_said_once_and_ends_with_recovered)
     sql_run(fleet.sql, "ALTER FUNCTION claimd.gone RENAME TO fire_schedules");
     ck_assert(WAIT_UNTIL(said(0, "event=schedules_recovered") == 1, SOON_US));
     /* No tick of that time is lost, and none fires twice. */
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT (next_at > clock_timestamp())::int FROM "
-                                            "claimd.schedule") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT (next_at > clock_timestamp())::int FROM "
+                                               "claimd.schedule") == 1,
                          SOON_US));
     sql_run(fleet.sql, "SELECT claimd.schedule_pause('s')");
-    ck_assert_int_eq(sql_i64(fleet.sql,
-                             "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) + 1 - "
-                             "count(*))::int8 FROM claimd.schedule_fire"),
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) + 1 - "
+                                "count(*))::int8 FROM claimd.schedule_fire"),
                      0);
     ck_assert_int_eq(jobs_of("noop"),
-                     sql_i64(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire"));
+                     sql_number(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire"));
 }
 END_TEST
 
@@ -151,12 +152,12 @@ START_TEST(two_leaders_at_once_make_one_job_per_tick)
             jobs_of("noop") > before + 2 && said(first, "event=leader_lost") > lost, SOON_US));
     }
     sql_run(fleet.sql, "SELECT claimd.schedule_pause('s')");
-    ck_assert_int_eq(sql_i64(fleet.sql,
-                             "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) + 1 - "
-                             "count(*))::int8 FROM claimd.schedule_fire"),
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT (EXTRACT(epoch FROM max(due_at) - min(due_at)) + 1 - "
+                                "count(*))::int8 FROM claimd.schedule_fire"),
                      0);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) - count(DISTINCT scheduled_at) FROM "
-                                        "claimd.job"),
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) - count(DISTINCT scheduled_at) FROM "
+                                           "claimd.job"),
                      0);
 }
 END_TEST
@@ -227,10 +228,11 @@ START_TEST(feat_B20_fires_are_kept_no_longer_than_the_history)
                        "SELECT 's', t, t, 'fired' FROM (SELECT now() - n * interval '45 days' "
                        "FROM generate_series(0, 1) n) x(t)");
     start_leader(0);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire") == 1, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire WHERE due_at > "
-                                        "now() - interval '1 day'"),
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.schedule_fire") == 1,
+                         SOON_US));
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT count(*) FROM claimd.schedule_fire WHERE due_at > "
+                                "now() - interval '1 day'"),
                      1);
 }
 END_TEST

@@ -28,7 +28,7 @@ static void teardown(void)
 
 static bool is_hungry(void)
 {
-    return sql_i64(fleet.sql, "SELECT hungry::int FROM claimd.cluster") == 1;
+    return sql_number(fleet.sql, "SELECT hungry::int FROM claimd.cluster") == 1;
 }
 
 static void given_leader(void)
@@ -95,14 +95,14 @@ END_TEST
 START_TEST(a_delayed_job_is_fed_when_it_is_due)
 {
     given_leader();
-    int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
-                                    " now() + interval '900 ms') RETURNING id");
+    int64_t id = sql_number(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
+                                       " now() + interval '900 ms') RETURNING id");
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
     int64_t late_ms =
-        sql_i64(fleet.sql,
-                "SELECT (EXTRACT(EPOCH FROM clock_timestamp() - ready_at) * 1000)::int8"
-                " FROM claimd.job WHERE id = %lld",
-                (long long)id);
+        sql_number(fleet.sql,
+                   "SELECT (EXTRACT(EPOCH FROM clock_timestamp() - ready_at) * 1000)::int8"
+                   " FROM claimd.job WHERE id = %lld",
+                   (long long)id);
     ck_assert_int_ge(late_ms, 0);
     ck_assert_int_le(late_ms, 5000);
 }
@@ -128,8 +128,8 @@ START_TEST(rows_of_a_long_transaction_behind_the_cursor_are_fed)
              "BEGIN; INSERT INTO claimd.job (kind) SELECT 'noop' FROM"
              " generate_series(1, %d); SELECT pg_advisory_lock(1); COMMIT",
              BEHIND);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM pg_stat_activity"
-                                            " WHERE wait_event = 'advisory'") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM pg_stat_activity"
+                                               " WHERE wait_event = 'advisory'") == 1,
                          SOON_US));
     for (int i = 0; i < 5; i++) {
         fed_one();
@@ -138,7 +138,7 @@ START_TEST(rows_of_a_long_transaction_behind_the_cursor_are_fed)
     sql_run(fleet.sql, "SELECT pg_advisory_unlock(1)");
     sql_wait(other);
     ck_assert_msg(drain_hints("default", BEHIND), "%lld rows were never fed",
-                  (long long)sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job"));
+                  (long long)sql_number(fleet.sql, "SELECT count(*) FROM claimd.job"));
 }
 END_TEST
 
@@ -146,7 +146,7 @@ START_TEST(one_row_of_a_transaction_that_works_on_is_fed_after_its_commit)
 {
     given_leader();
     sql_run(other, "BEGIN");
-    int64_t id = sql_i64(other, "INSERT INTO claimd.job (kind) VALUES ('noop') RETURNING id");
+    int64_t id = sql_number(other, "INSERT INTO claimd.job (kind) VALUES ('noop') RETURNING id");
     sql_send(other, "SELECT pg_sleep(1.5)");
     fed_one();
     ck_assert(drain_hints("default", 1)); /* reading behind the cursor may push it once more */
@@ -206,8 +206,8 @@ START_TEST(feat_B28_a_tenants_first_job_is_fed_ahead_of_anothers_thousand)
     sql_run(fleet.sql, "INSERT INTO claimd.job (kind, share) SELECT 'noop', 1"
                        " FROM generate_series(1, 20000)");
     ck_assert(WAIT_UNTIL(hints_in("default") == 1000, SOON_US));
-    int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, share) VALUES ('noop', 2)"
-                                    " RETURNING id");
+    int64_t id = sql_number(fleet.sql, "INSERT INTO claimd.job (kind, share) VALUES ('noop', 2)"
+                                       " RETURNING id");
     ck_assert(WAIT_UNTIL(is_fed(id), SOON_US));
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)id);

@@ -139,7 +139,7 @@ START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
     given_fed_leader();
     struct sql *locker = sql_open(fleet.conninfo);
     sql_run(other, "BEGIN; INSERT INTO claimd.job (kind) VALUES ('noop')");
-    int64_t id = sql_i64(other, "SELECT max(id) FROM claimd.job");
+    int64_t id = sql_number(other, "SELECT max(id) FROM claimd.job");
     int64_t later = fleet_enqueue(&fleet, "noop", "{}", 1);
     ck_assert(WAIT_UNTIL(is_fed(later), SOON_US));
     sql_run(locker, "BEGIN; LOCK TABLE claimd.worker IN ACCESS EXCLUSIVE MODE");
@@ -230,8 +230,8 @@ START_TEST(a_leader_without_postgresql_while_a_row_falls_due_does_not_spin_and_f
 {
     struct err err = {0};
     given_fed_leader();
-    int64_t id = sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
-                                    " now() + interval '1 s') RETURNING id");
+    int64_t id = sql_number(fleet.sql, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('noop',"
+                                       " now() + interval '1 s') RETURNING id");
     (void)WAIT_UNTIL(false, 2 * TICK_US); /* the leader has seen it */
     sql_close(other);
     sql_close(fleet.sql);

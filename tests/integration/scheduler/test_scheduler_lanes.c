@@ -38,10 +38,10 @@ static bool said(const char *text)
 /* True if a job in an unknown lane gets its hint. */
 static bool is_fed(const char *queue)
 {
-    int64_t id = sql_i64(fleet.sql,
-                         "INSERT INTO claimd.job (kind, queue, priority, share) VALUES ('noop',"
-                         " '%s', 8, 16000) RETURNING id",
-                         queue);
+    int64_t id = sql_number(fleet.sql,
+                            "INSERT INTO claimd.job (kind, queue, priority, share) VALUES ('noop',"
+                            " '%s', 8, 16000) RETURNING id",
+                            queue);
     return WAIT_UNTIL(has_hint(queue, id), FED_US);
 }
 
@@ -68,8 +68,8 @@ static int64_t given_job_behind_those_that_wait_for_their_key(void)
         "generate_series(1, 100);"
         "INSERT INTO claimd.key_waiting (key, priority, ready_at, job_id) SELECT exclusive_key,"
         " priority, ready_at, id FROM claimd.job WHERE exclusive_key = 'key'");
-    return sql_i64(fleet.sql, "INSERT INTO claimd.job (kind, queue, priority, share) VALUES "
-                              "('noop', 'flood', 7, 9) RETURNING id");
+    return sql_number(fleet.sql, "INSERT INTO claimd.job (kind, queue, priority, share) VALUES "
+                                 "('noop', 'flood', 7, 9) RETURNING id");
 }
 
 START_TEST(L1_jobs_that_wait_for_their_key_do_not_stand_before_others_in_a_lap)
@@ -80,9 +80,10 @@ START_TEST(L1_jobs_that_wait_for_their_key_do_not_stand_before_others_in_a_lap)
     ck_assert(WAIT_UNTIL(said("event=laps_begun"), SOON_US));
     int64_t id = given_job_behind_those_that_wait_for_their_key();
     ck_assert(WAIT_UNTIL(has_hint("flood", id), FED_US));
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.scheduler WHERE lap_queue "
-                                            "= 'flood' AND lanes > 0 AND lap_us > 0") == 1,
-                         SOON_US));
+    ck_assert(
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.scheduler WHERE lap_queue "
+                                         "= 'flood' AND lanes > 0 AND lap_us > 0") == 1,
+                   SOON_US));
 }
 END_TEST
 

@@ -197,10 +197,10 @@ END_TEST
 
 static int64_t days_like(const char *condition)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND"
-                   " relname ~ '^job_history_[0-9]{8}$' AND %s",
-                   condition);
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND"
+                      " relname ~ '^job_history_[0-9]{8}$' AND %s",
+                      condition);
 }
 
 START_TEST(days_are_kept_ahead_and_old_ones_dropped_beside_an_open_reader)
@@ -239,9 +239,10 @@ START_TEST(a_day_that_is_over_can_be_searched_by_its_indexes)
             "indexrelid = %%L::regclass', 'claimd.' || name || '_tags'); END $$");
     start_leader(0);
     ck_assert(WAIT_UNTIL(
-        sql_i64(fleet.sql, "SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = "
-                           "i.indexrelid WHERE i.indisvalid AND c.relname ~ "
-                           "'^job_history_[0-9]{8}_(tags|metadata|failed|kind|queue|ended)$'") == 6,
+        sql_number(fleet.sql,
+                   "SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = "
+                   "i.indexrelid WHERE i.indisvalid AND c.relname ~ "
+                   "'^job_history_[0-9]{8}_(tags|metadata|failed|kind|queue|ended)$'") == 6,
         SOON_US));
     ck_assert(WAIT_UNTIL(said(0, "event=indexed"), SOON_US));
     sql_run(fleet.sql, "SET enable_seqscan = off");
@@ -260,11 +261,12 @@ START_TEST(a_day_that_is_over_can_be_searched_by_its_indexes)
         {"finalized_at < now() - interval ''1 h''", "ended"}};
     sql_run(fleet.sql, "SET enable_indexscan = off"); /* the one on the id */
     for (size_t i = 0; i < ARRAY_COUNT(searches); i++) {
-        ck_assert_msg(sql_i64(fleet.sql,
-                              "SELECT count(*) FROM plan('SELECT id FROM claimd.jobs WHERE %s') AS "
-                              "line WHERE line ~ '_%s '",
-                              searches[i].condition, searches[i].index) >= 1,
-                      "%s", searches[i].condition);
+        ck_assert_msg(
+            sql_number(fleet.sql,
+                       "SELECT count(*) FROM plan('SELECT id FROM claimd.jobs WHERE %s') AS "
+                       "line WHERE line ~ '_%s '",
+                       searches[i].condition, searches[i].index) >= 1,
+            "%s", searches[i].condition);
     }
 }
 END_TEST
@@ -278,8 +280,8 @@ START_TEST(feat_B20_failed_attempts_are_kept_no_longer_than_the_history)
             " FROM generate_series(0, 1) n");
     start_leader(0);
     ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_attempt") == 1, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT job_id FROM claimd.job_attempt"), 0);
+        WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_attempt") == 1, SOON_US));
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT job_id FROM claimd.job_attempt"), 0);
 }
 END_TEST
 
@@ -288,8 +290,8 @@ START_TEST(dead_rows_of_the_queue_are_vacuumed)
     (void)fleet_enqueue(&fleet, "other", "{}", 30000);
     sql_run(fleet.sql, "DELETE FROM claimd.job");
     start_leader(0);
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT vacuum_count FROM pg_stat_user_tables"
-                                            " WHERE relid = 'claimd.job'::regclass") > 0,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT vacuum_count FROM pg_stat_user_tables"
+                                               " WHERE relid = 'claimd.job'::regclass") > 0,
                          SOON_US));
 }
 END_TEST

@@ -20,7 +20,7 @@ static void teardown(void)
 
 static int64_t count_where(const char *what)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.scheduler WHERE %s", what);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.scheduler WHERE %s", what);
 }
 
 START_TEST(a_leader_says_that_it_leads_feeds_and_has_its_nodes)
@@ -31,7 +31,8 @@ START_TEST(a_leader_says_that_it_leads_feeds_and_has_its_nodes)
                                "- interval '5 s' AND lock_nodes = 3 AND lock_nodes_voting = "
                                "3 AND stale_at > clock_timestamp() AND host <> ''") == 1,
                    SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT pid FROM claimd.scheduler"), fleet.schedulers[0]);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT pid FROM claimd.scheduler"),
+                     fleet.schedulers[0]);
     ck_assert_int_eq(count_where("abs(clock_ahead_us) < 5000000 AND clock_step_us = 0"), 1);
     sql_run(fleet.sql, "UPDATE claimd.scheduler SET beat_at = 'epoch'");
     ck_assert(WAIT_UNTIL(count_where("beat_at > 'epoch'") == 1, SOON_US));
@@ -95,9 +96,9 @@ START_TEST(N8_a_scheduler_that_reports_during_a_change_of_lock_nodes_waits_for_i
     struct sql *admin = sql_open(fleet.conninfo);
     sql_run(admin, "BEGIN");
     sql_run(admin, "SELECT lock_nodes FROM claimd.cluster FOR UPDATE");
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM pg_stat_activity WHERE "
-                                            "wait_event_type = 'Lock' AND query LIKE "
-                                            "'%%INSERT INTO claimd.scheduler%%'") == 1,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM pg_stat_activity WHERE "
+                                               "wait_event_type = 'Lock' AND query LIKE "
+                                               "'%%INSERT INTO claimd.scheduler%%'") == 1,
                          SOON_US));
     sql_run(admin, "UPDATE claimd.cluster SET lock_nodes = 'elsewhere:6379'");
     sql_run(admin, "COMMIT");

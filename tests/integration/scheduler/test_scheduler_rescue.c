@@ -28,30 +28,33 @@ static void teardown(void)
 
 static bool is_available(int64_t id)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available'",
-                   (long long)id) == 1;
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.job WHERE id = %lld AND state = 'available'",
+                      (long long)id) == 1;
 }
 
 static bool is_dead(int n)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' AND dead",
-                   worker_uuid(n)) == 1;
+    return sql_number(fleet.sql,
+                      "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' AND dead",
+                      worker_uuid(n)) == 1;
 }
 
 static bool is_swept(int n)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' AND dead AND stopped",
-                   worker_uuid(n)) == 1;
+    return sql_number(
+               fleet.sql,
+               "SELECT count(*) FROM claimd.worker WHERE worker_id = '%s' AND dead AND stopped",
+               worker_uuid(n)) == 1;
 }
 
 static bool is_finished(int64_t id, const char *error)
 {
-    return sql_i64(fleet.sql,
-                   "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND state = 'discarded'"
-                   " AND error LIKE '%s%%'",
-                   (long long)id, error) == 1;
+    return sql_number(
+               fleet.sql,
+               "SELECT count(*) FROM claimd.job_history WHERE id = %lld AND state = 'discarded'"
+               " AND error LIKE '%s%%'",
+               (long long)id, error) == 1;
 }
 
 START_TEST(W6_a_dead_workers_jobs_are_available_again_and_hinted)
@@ -92,11 +95,11 @@ START_TEST(rule3_death_of_a_worker_charges_the_attempt_and_no_crash)
     start_leader(0);
     heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_available(id), SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT attempt * 10 + crashes FROM claimd.job"), 30);
-    ck_assert_int_eq(sql_i64(fleet.sql,
-                             "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND"
-                             " outcome = 'lost' AND attempt = 3",
-                             (long long)id),
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT attempt * 10 + crashes FROM claimd.job"), 30);
+    ck_assert_int_eq(sql_number(fleet.sql,
+                                "SELECT count(*) FROM claimd.job_attempt WHERE job_id = %lld AND"
+                                " outcome = 'lost' AND attempt = 3",
+                                (long long)id),
                      1);
 }
 END_TEST
@@ -167,7 +170,7 @@ START_TEST(many_jobs_of_a_dead_worker_are_all_moved)
     heartbeat_is_stale(1);
     ck_assert(WAIT_UNTIL(is_swept(1), SOON_US));
     ck_assert_int_eq(
-        sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'available'"), 3000);
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'available'"), 3000);
     ck_assert(WAIT_UNTIL(hints_in("default") == 3000, SOON_US));
 }
 END_TEST
@@ -188,10 +191,10 @@ START_TEST(a_job_that_can_not_be_recorded_holds_up_no_other_rescue)
                        " EXECUTE FUNCTION claimd.refuse()");
     start_leader(0);
     heartbeat_is_stale(1);
-    ck_assert(
-        WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 299, SOON_US));
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job WHERE args->>'n' = '123'"),
-                     1);
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history") == 299,
+                         SOON_US));
+    ck_assert_int_eq(
+        sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE args->>'n' = '123'"), 1);
 }
 END_TEST
 

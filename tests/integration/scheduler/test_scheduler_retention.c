@@ -35,14 +35,14 @@ static void given_jobs(const char *kind, int days_ago, int count)
 
 static int64_t jobs_of(const char *kind)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job_history WHERE kind = '%s'", kind);
 }
 
 static int64_t past_days(void)
 {
-    return sql_i64(fleet.sql, "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ "
-                              "'^job_history_[0-9]{8}$' AND relname < 'job_history_' || "
-                              "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD')");
+    return sql_number(fleet.sql, "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ "
+                                 "'^job_history_[0-9]{8}$' AND relname < 'job_history_' || "
+                                 "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD')");
 }
 
 static bool said(size_t i, const char *text)
@@ -67,8 +67,8 @@ START_TEST(feat_B20_the_leader_deletes_what_is_older_than_its_rule_and_drops_wha
     ck_assert(WAIT_UNTIL(past_days() == 2, SOON_US)); /* the day 5 days ago has become empty */
     ck_assert_int_eq(jobs_of("long"), 20);
     ck_assert(WAIT_UNTIL(said(0, "event=pruned"), SOON_US));
-    ck_assert(WAIT_UNTIL(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.history_day WHERE NOT "
-                                            "is_empty") == 2,
+    ck_assert(WAIT_UNTIL(sql_number(fleet.sql, "SELECT count(*) FROM claimd.history_day WHERE NOT "
+                                               "is_empty") == 2,
                          SOON_US));
     ck_assert(!said(0, "event=history_failed"));
 }
@@ -84,7 +84,7 @@ START_TEST(feat_B20_a_new_leader_goes_on_where_one_was_killed_in_the_middle)
     ck_assert(WAIT_UNTIL(jobs_of("short") < 30000, SOON_US));
     fleet_signal(fleet.schedulers[0], SIGKILL);
     ck_assert_int_eq(fleet_wait_end(&fleet, &fleet.schedulers[0]), 128 + SIGKILL);
-    ck_assert_int_eq(sql_i64(fleet.sql, "SELECT count(*) FROM claimd.history_day"), 0);
+    ck_assert_int_eq(sql_number(fleet.sql, "SELECT count(*) FROM claimd.history_day"), 0);
     ck_assert_int_gt(jobs_of("short"), 0);
     start_leader(1);
     ck_assert(WAIT_UNTIL(jobs_of("short") == 0, SOON_US));

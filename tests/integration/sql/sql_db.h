@@ -6,30 +6,27 @@
 
 #include "support/pg_fixture.h"
 
-static struct pg *db;
+static struct sql *db;
 
 static inline void setup(void)
 {
     world_setup();
-    db = side_open(NULL);
+    db = sql_open(world.conninfo);
 }
 
 static inline void run(const char *sql)
 {
-    (void)side_run(db, sql);
+    sql_run(db, "%s", sql);
 }
 
-/* Returns the first value of the result, valid until the next call. */
 static inline const char *text(const char *sql)
 {
-    static struct side_reply reply;
-    reply = side_run(db, sql);
-    return reply.text;
+    return sql_text(db, "%s", sql);
 }
 
 static inline void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 

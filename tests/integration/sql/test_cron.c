@@ -6,18 +6,18 @@
 
 #include <stdio.h>
 
-static struct pg *db;
+static struct sql *db;
 
 static void setup(void)
 {
     world_setup();
-    db = side_open(NULL);
-    (void)side_run(db, "SELECT set_config('TimeZone', 'UTC', false)");
+    db = sql_open(world.conninfo);
+    sql_run(db, "SELECT set_config('TimeZone', 'UTC', false)");
 }
 
 static void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 
@@ -25,16 +25,14 @@ static void teardown(void)
  * PostgreSQL reads the files of all zones for that, which takes seconds in some containers. */
 static void assert_next(const char *cron, const char *zone, const char *after, const char *expected)
 {
-    char sql[1024];
-    (void)snprintf(sql, sizeof sql,
-                   "WITH RECURSIVE n(k, at) AS (SELECT 1, claimd.cron_next('%s', '%s', '%s') UNION "
-                   "ALL SELECT k + 1, claimd.cron_after('%s', '%s', at, 'epoch') FROM n WHERE k < "
-                   "3) SELECT string_agg(to_char(at, 'YYYY-MM-DD HH24:MI:SS'), ', ' ORDER BY k) "
-                   "FROM n",
-                   cron, zone, after, cron, zone);
-    struct side_reply r = side_run(db, sql);
-    ck_assert_msg(strcmp(r.text, expected) == 0, "%s in %s after %s: %s, not %s", cron, zone, after,
-                  r.text, expected);
+    const char *r =
+        sql_text(db,
+                 "WITH RECURSIVE n(k, at) AS (SELECT 1, claimd.cron_next('%s', '%s', '%s') UNION "
+                 "ALL SELECT k + 1, claimd.cron_after('%s', '%s', at, 'epoch') FROM n WHERE k < 3) "
+                 "SELECT string_agg(to_char(at, 'YYYY-MM-DD HH24:MI:SS'), ', ' ORDER BY k) FROM n",
+                 cron, zone, after, cron, zone);
+    ck_assert_msg(strcmp(r, expected) == 0, "%s in %s after %s: %s, not %s", cron, zone, after, r,
+                  expected);
 }
 
 START_TEST(the_fields_mean_what_they_mean_in_vixie_cron)
@@ -109,12 +107,11 @@ START_TEST(every_counts_from_its_start)
         {"every 2h", "2026-10-24 20:00:10", "2026-10-24 00:00:00", "2026-10-24 00:00:10"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(times); i++) {
-        char sql[512];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT to_char(claimd.cron_next('%s', 'Europe/Berlin', '%s', '%s'), "
-                       "'YYYY-MM-DD HH24:MI:SS')",
-                       times[i][0], times[i][2], times[i][1]);
-        ck_assert_str_eq(side_run(db, sql).text, times[i][3]);
+        ck_assert_str_eq(sql_text(db,
+                                  "SELECT to_char(claimd.cron_next('%s', 'Europe/Berlin', '%s', "
+                                  "'%s'), 'YYYY-MM-DD HH24:MI:SS')",
+                                  times[i][0], times[i][2], times[i][1]),
+                         times[i][3]);
     }
 }
 END_TEST
@@ -214,15 +211,13 @@ START_TEST(the_jumps_find_what_a_look_at_each_minute_finds)
          0},
     };
     for (size_t t = 0; t < ARRAY_COUNT(texts); t++) {
-        char sql[4096];
         const char *zone = days[_i][2];
         const char *cron = texts[t].cron;
-        (void)snprintf(sql, sizeof sql, each_minute, days[_i][0], days[_i][1], zone,
-                       texts[t].matches, texts[t].every_hour, cron, zone, cron, zone);
-        struct side_reply r = side_run(db, sql);
+        const char *r = sql_text(db, each_minute, days[_i][0], days[_i][1], zone, texts[t].matches,
+                                 texts[t].every_hour, cron, zone, cron, zone);
         /* It is also right if neither finds a time in these days. */
-        ck_assert_msg(strcmp(r.text, "same") == 0 || strcmp(r.text, "found  wanted ") == 0,
-                      "%s in %s from %s: %s", cron, zone, days[_i][0], r.text);
+        ck_assert_msg(strcmp(r, "same") == 0 || strcmp(r, "found  wanted ") == 0,
+                      "%s in %s from %s: %s", cron, zone, days[_i][0], r);
     }
 }
 END_TEST
@@ -250,12 +245,11 @@ START_TEST(the_last_tick_of_a_span_is_found_by_halves)
         {"* * 1 1 *", "2020-03-01", "2026-03-28 12:00:30", "2026-01-01 23:59:00"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(spans); i++) {
-        char sql[512];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT COALESCE(to_char(claimd.cron_last('%s', 'UTC', '%s', '%s', "
-                       "'epoch'), 'YYYY-MM-DD HH24:MI:SS'), '')",
-                       spans[i][0], spans[i][1], spans[i][2]);
-        ck_assert_str_eq(side_run(db, sql).text, spans[i][3]);
+        ck_assert_str_eq(sql_text(db,
+                                  "SELECT COALESCE(to_char(claimd.cron_last('%s', 'UTC', '%s', "
+                                  "'%s', 'epoch'), 'YYYY-MM-DD HH24:MI:SS'), '')",
+                                  spans[i][0], spans[i][1], spans[i][2]),
+                         spans[i][3]);
     }
 }
 END_TEST

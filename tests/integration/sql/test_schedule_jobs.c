@@ -14,28 +14,23 @@ static void setup_utc(void)
 
 static void assert_text(const char *sql, const char *text)
 {
-    ck_assert_str_eq(side_run(db, sql).text, text);
+    ck_assert_str_eq(sql_text(db, "%s", sql), text);
 }
 
 /* Makes a tick of the current minute due and fires it; returns the outcome. */
 static const char *fire(const char *name)
 {
-    static struct side_reply r;
-    char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE claimd.schedule SET start_at = start_at - interval '1 h', next_at = "
-                   "COALESCE((SELECT max(due_at) + interval '1 s' FROM claimd.schedule_fire WHERE "
-                   "due_at = date_trunc('second', due_at)), date_trunc('second', now()) - interval "
-                   "'30 s'), wake_at = now() WHERE name = '%s'",
-                   name);
-    (void)side_run(db, sql);
+    sql_run(db,
+            "UPDATE claimd.schedule SET start_at = start_at - interval '1 h', next_at = "
+            "COALESCE((SELECT max(due_at) + interval '1 s' FROM claimd.schedule_fire WHERE due_at "
+            "= date_trunc('second', due_at)), date_trunc('second', now()) - interval '30 s'), "
+            "wake_at = now() WHERE name = '%s'",
+            name);
     /* Fires exactly one tick. */
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT string_agg(concat_ws(' ', f.outcome, f.error), ',') FROM "
-                   "claimd.schedule s, claimd.fire_schedule(s, s.next_at) f WHERE name = '%s'",
-                   name);
-    r = side_run(db, sql);
-    return r.text;
+    return sql_text(db,
+                    "SELECT string_agg(concat_ws(' ', f.outcome, f.error), ',') FROM "
+                    "claimd.schedule s, claimd.fire_schedule(s, s.next_at) f WHERE name = '%s'",
+                    name);
 }
 
 /* ---- the parameters of enqueue ---- */
@@ -91,7 +86,7 @@ START_TEST(feat_B29_what_is_wrong_is_named_with_what_is_allowed)
                        wrong[i][0]);
         ASSERT_REFUSED(db, sql, "CL002", wrong[i][1]);
     }
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
 }
 END_TEST
 
@@ -112,8 +107,8 @@ START_TEST(feat_B29_a_tick_is_skipped_while_its_unique_job_stands_in_the_way)
     run("SELECT claimd.cancel(1)");
     ck_assert_str_eq(fire("s"), "fired");
     ck_assert_str_eq(fire("s"), "skipped unique_key: job 4 has this key and waits");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_promise"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_promise"), 0);
 }
 END_TEST
 
@@ -144,17 +139,17 @@ START_TEST(feat_B29_a_run_by_hand_says_which_job_stands_in_the_way)
     assert_text("SELECT claimd.schedule_run('s')::text", "1");
     assert_text("SELECT (ready_at <= clock_timestamp())::text FROM claimd.job", "true");
     ASSERT_REFUSED(db, "SELECT claimd.schedule_run('s')", "CL004", "job 1 has this key and waits");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.schedule_fire"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule_fire"), 1);
 }
 END_TEST
 
 START_TEST(feat_B29_a_key_in_an_open_transaction_keeps_no_other_schedule_waiting)
 {
-    struct pg *other = side_open(NULL);
+    struct sql *other = sql_open(world.conninfo);
     run("SELECT claimd.schedule_set('held', 'a', '* * * * * *', unique_key => 'k')");
     run("SELECT claimd.schedule_set('good', 'b', '* * * * * *')");
-    (void)side_run(other, "BEGIN");
-    (void)side_run(other, "SELECT claimd.enqueue('a', unique_key => 'k')");
+    sql_run(other, "BEGIN");
+    sql_run(other, "SELECT claimd.enqueue('a', unique_key => 'k')");
     run("UPDATE claimd.schedule SET next_at = date_trunc('second', now()), wake_at "
         "= now()");
     assert_text("SELECT string_agg(schedule || ' ' || outcome, ', ' ORDER BY schedule) FROM "
@@ -163,12 +158,12 @@ START_TEST(feat_B29_a_key_in_an_open_transaction_keeps_no_other_schedule_waiting
                 "good fired, held failed");
     assert_text("SELECT error FROM claimd.schedule WHERE name = 'held'",
                 "an open transaction holds its unique_key, or the room in its queue");
-    (void)side_run(other, "ROLLBACK");
+    sql_run(other, "ROLLBACK");
     run("UPDATE claimd.schedule SET wake_at = now() WHERE name = 'held'");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.fire_schedules() WHERE "
-                                     "(schedule, outcome) = ('held', 'fired')"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.fire_schedules() WHERE "
+                                    "(schedule, outcome) = ('held', 'fired')"),
                      1);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 
@@ -225,9 +220,7 @@ START_TEST(feat_B29_a_schedule_that_waits_beyond_its_next_tick_is_mended)
     run("SELECT claimd.schedule_set('c', 'a', '30 * * * *', zone => "
         "'Europe/Berlin'), claimd.schedule_set('e', 'a', 'every 1h')");
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
-        char sql[512];
-        (void)snprintf(sql, sizeof sql, "UPDATE claimd.schedule SET %s", ways[i]);
-        (void)side_run(db, sql);
+        sql_run(db, "UPDATE claimd.schedule SET %s", ways[i]);
         assert_text(beyond, "c,e");
         assert_text(mended, "c,e");
         assert_text(beyond, "");
@@ -245,11 +238,8 @@ START_TEST(feat_B29_a_schedule_that_waits_for_the_right_time_is_left_alone)
     static const char *const crons[] = {"* * * * * *", "* * * * *", "30 2 * * *", "0 0 29 feb *",
                                         "every 1s",    "every 7m",  "every 30d"};
     for (size_t i = 0; i < ARRAY_COUNT(crons); i++) {
-        char sql[160];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT claimd.schedule_set('s%zu', 'a', '%s', zone => 'Europe/Berlin')", i,
-                       crons[i]);
-        (void)side_run(db, sql);
+        sql_run(db, "SELECT claimd.schedule_set('s%zu', 'a', '%s', zone => 'Europe/Berlin')", i,
+                crons[i]);
         assert_text(beyond, "");
     }
     /* Right after a firing, and then with the clock put back by 50 s. */
@@ -273,29 +263,31 @@ END_TEST
 
 START_TEST(feat_B29_a_part_of_them_is_looked_at_and_what_is_locked_or_broken_is_left)
 {
-    struct pg *other = side_open(NULL);
+    struct sql *other = sql_open(world.conninfo);
     run("SELECT claimd.schedule_set(n, 'a', '@hourly') FROM "
         "unnest('{a,b,c,d}'::text[]) n");
     run("UPDATE claimd.schedule SET next_at = now() + interval '1 year', cron = "
         "CASE name WHEN 'b' THEN 'broken' ELSE cron END");
-    (void)side_run(other, "BEGIN");
-    (void)side_run(other, "SELECT name FROM claimd.schedule WHERE name = 'a' FOR UPDATE");
+    sql_run(other, "BEGIN");
+    sql_run(other, "SELECT name FROM claimd.schedule WHERE name = 'a' FOR UPDATE");
     assert_text("SELECT string_agg(concat_ws(' ', schedule, next_at > now()), ', ') FROM "
                 "claimd.mend_schedules('', 3)",
                 "c t, c");
-    (void)side_run(other, "ROLLBACK");
+    sql_run(other, "ROLLBACK");
     assert_text("SELECT string_agg(concat_ws(' ', schedule, next_at > now()), ', ') FROM "
                 "claimd.mend_schedules('c', 3)",
                 "d t, ");
     assert_text(mended, "a");
-    pg_close(other);
-    struct pg *admin = side_open("claimd_admin");
+    sql_close(other);
+    struct sql *admin = sql_open(world.conninfo);
+    sql_run(admin, "SET ROLE claimd_admin");
     ASSERT_REFUSED(admin, "SELECT schedule FROM claimd.mend_schedules()", "42501", "denied");
-    (void)side_run(admin, "SELECT count(*)::text FROM claimd.schedules_beyond()");
-    pg_close(admin);
-    struct pg *producer = side_open("claimd_producer");
+    sql_run(admin, "SELECT count(*)::text FROM claimd.schedules_beyond()");
+    sql_close(admin);
+    struct sql *producer = sql_open(world.conninfo);
+    sql_run(producer, "SET ROLE claimd_producer");
     ASSERT_REFUSED(producer, "SELECT schedule FROM claimd.schedules_beyond()", "42501", "denied");
-    pg_close(producer);
+    sql_close(producer);
 }
 END_TEST
 

@@ -6,74 +6,66 @@
 
 #include <stdio.h>
 
-static struct pg *db;
+static struct sql *db;
 
 static void setup(void)
 {
     world_setup();
-    db = side_open(NULL);
-    (void)side_run(db, "SELECT set_config('TimeZone', 'UTC', false)");
+    db = sql_open(world.conninfo);
+    sql_run(db, "SELECT set_config('TimeZone', 'UTC', false)");
 }
 
 static void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 
 static int64_t jobs_of(const char *kind)
 {
-    char sql[128];
-    (void)snprintf(sql, sizeof sql, "SELECT count(*)::text FROM claimd.job WHERE kind = '%s'",
-                   kind);
-    return side_number(db, sql);
+    return sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE kind = '%s'", kind);
 }
 
 /* Moves the schedule into the past, so that it was not looked at for `time`. */
 static void let_pass(const char *name, const char *time)
 {
-    char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE claimd.schedule SET start_at = start_at - interval '%s', next_at = "
-                   "date_trunc('minute', clock_timestamp()) - interval '%s', wake_at = "
-                   "clock_timestamp() - interval '%s' WHERE name = '%s'",
-                   time, time, time, name);
-    (void)side_run(db, sql);
+    sql_run(db,
+            "UPDATE claimd.schedule SET start_at = start_at - interval '%s', next_at = "
+            "date_trunc('minute', clock_timestamp()) - interval '%s', wake_at = clock_timestamp() "
+            "- interval '%s' WHERE name = '%s'",
+            time, time, time, name);
 }
 
 /* Fires until no tick is due; returns the events as "outcome*count", ordered by name. */
 static const char *fire(void)
 {
-    static struct side_reply r;
-    (void)side_run(db, "CREATE TEMP TABLE IF NOT EXISTS events (schedule text, due_at timestamptz, "
-                       "outcome text, job_id bigint, error text)");
-    (void)side_run(db, "TRUNCATE events");
+    sql_run(db, "CREATE TEMP TABLE IF NOT EXISTS events (schedule text, due_at timestamptz, "
+                "outcome text, job_id bigint, error text)");
+    sql_run(db, "TRUNCATE events");
     bool is_over = false;
     for (int i = 0; i < 1000 && !is_over; i++) {
-        (void)side_run(db, "INSERT INTO events SELECT * FROM claimd.fire_schedules(100)");
-        is_over = side_number(db, "SELECT count(*)::text FROM claimd.schedule WHERE NOT paused AND "
-                                  "wake_at <= clock_timestamp()") == 0;
+        sql_run(db, "INSERT INTO events SELECT * FROM claimd.fire_schedules(100)");
+        is_over = sql_number(db, "SELECT count(*)::text FROM claimd.schedule WHERE NOT paused AND "
+                                 "wake_at <= clock_timestamp()") == 0;
     }
     ck_assert_msg(is_over, "something is due for ever");
-    r = side_run(db,
-                 "SELECT COALESCE(string_agg(outcome || '*' || n, ' ' ORDER BY outcome), '') FROM "
-                 "(SELECT outcome, count(*) AS n FROM events WHERE outcome <> 'next' GROUP BY "
-                 "outcome) x");
-    return r.text;
+    return sql_text(
+        db,
+        "SELECT COALESCE(string_agg(outcome || '*' || n, ' ' ORDER BY outcome), '') FROM (SELECT "
+        "outcome, count(*) AS n FROM events WHERE outcome <> 'next' GROUP BY outcome) x");
 }
 
 /* ---- set ---- */
 
 START_TEST(a_schedule_is_stored_as_it_is_given)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('nightly.backup-1', 'backup', '30 2 * * *', "
-                       "'{\"db\": 1}', 'slow', 2, 'europe/berlin', 3, '1 h', '{a}', '{\"m\": 1}', "
-                       "'all', '2 days', 'skip')");
+    sql_run(db,
+            "SELECT claimd.schedule_set('nightly.backup-1', 'backup', '30 2 * * *', '{\"db\": 1}', "
+            "'slow', 2, 'europe/berlin', 3, '1 h', '{a}', '{\"m\": 1}', 'all', '2 days', 'skip')");
     ck_assert_str_eq(
-        side_run(db, "SELECT concat_ws(' ', kind, cron, args, queue, priority, zone, max_attempts, "
+        sql_text(db, "SELECT concat_ws(' ', kind, cron, args, queue, priority, zone, max_attempts, "
                      "timeout, tags, metadata, missed, missed_window, overlap, paused, next_at = "
-                     "claimd.cron_next(cron, zone), wake_at = next_at) FROM claimd.schedule")
-            .text,
+                     "claimd.cron_next(cron, zone), wake_at = next_at) FROM claimd.schedule"),
         "backup 30 2 * * * {\"db\": 1} slow 2 Europe/Berlin 3 01:00:00 {a} {\"m\": 1} all 2 days "
         "skip f t t");
 }
@@ -81,21 +73,18 @@ END_TEST
 
 START_TEST(setting_the_same_again_leaves_its_ticks_alone)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 1h')");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = start_at - interval '7 min', next_at "
-                       "= next_at - interval '7 min', wake_at = wake_at - interval '7 min'");
-    (void)side_run(db, "CREATE TEMP TABLE before AS SELECT next_at FROM claimd.schedule");
-    (void)side_run(db, "SELECT claimd.schedule_pause('a')");
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'y', 'every 1h', '{\"n\": 2}')");
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', kind, args, paused, s.next_at = "
-                                  "b.next_at) FROM claimd.schedule s, before b")
-                         .text,
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 1h')");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = start_at - interval '7 min', next_at = "
+                "next_at - interval '7 min', wake_at = wake_at - interval '7 min'");
+    sql_run(db, "CREATE TEMP TABLE before AS SELECT next_at FROM claimd.schedule");
+    sql_run(db, "SELECT claimd.schedule_pause('a')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'y', 'every 1h', '{\"n\": 2}')");
+    ck_assert_str_eq(sql_text(db, "SELECT concat_ws(' ', kind, args, paused, s.next_at = "
+                                  "b.next_at) FROM claimd.schedule s, before b"),
                      "y {\"n\": 2} t t");
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'y', 'every 2h', '{\"n\": 2}')");
-    ck_assert_str_eq(side_run(db,
-                              "SELECT (s.next_at > b.next_at + interval '1 h' AND s.start_at <= "
-                              "now())::text FROM claimd.schedule s, before b")
-                         .text,
+    sql_run(db, "SELECT claimd.schedule_set('a', 'y', 'every 2h', '{\"n\": 2}')");
+    ck_assert_str_eq(sql_text(db, "SELECT (s.next_at > b.next_at + interval '1 h' AND s.start_at "
+                                  "<= now())::text FROM claimd.schedule s, before b"),
                      "true");
 }
 END_TEST
@@ -138,7 +127,7 @@ START_TEST(a_wrong_argument_is_named_and_nothing_is_stored)
         ASSERT_REFUSED(db, sql, "CL002", wrong[i][1]);
     }
     ASSERT_REFUSED(db, "SELECT claimd.schedule_set('a', 'x', '@daily', '{')", "22P02", "json");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule"), 0);
 }
 END_TEST
 
@@ -160,26 +149,22 @@ END_TEST
 
 START_TEST(the_next_ticks_are_shown_in_the_zone)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '30 2 * * *', zone => "
-                       "'Europe/Berlin')");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = '2026-10-24 00:30+00'");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(local_time || ' = ' || due_at, ', ' ORDER BY "
-                                  "due_at) FROM claimd.schedule_next('a', 3)")
-                         .text,
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '30 2 * * *', zone => 'Europe/Berlin')");
+    sql_run(db, "UPDATE claimd.schedule SET next_at = '2026-10-24 00:30+00'");
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(local_time || ' = ' || due_at, ', ' ORDER BY "
+                                  "due_at) FROM claimd.schedule_next('a', 3)"),
                      "2026-10-24 02:30:00+02:00 = 2026-10-24 00:30:00+00, 2026-10-25 "
                      "02:30:00+02:00 = 2026-10-25 00:30:00+00, 2026-10-26 02:30:00+01:00 = "
                      "2026-10-26 01:30:00+00");
-    (void)side_run(db, "SELECT claimd.schedule_set('b', 'x', '@daily', zone => "
-                       "'America/St_Johns')");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(DISTINCT right(local_time, 14), ',') FROM "
-                                  "claimd.schedule_next('b', 2) WHERE due_at < now() + interval "
-                                  "'200 days'")
-                         .text,
-                     side_run(db, "SELECT string_agg(DISTINCT CASE WHEN EXTRACT(hour FROM due_at) "
-                                  "= 2 THEN '00:00:00-02:30' ELSE '00:00:00-03:30' END, ',') FROM "
-                                  "claimd.schedule_next('b', 2)")
-                         .text);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.schedule_next('a')"), 5);
+    sql_run(db, "SELECT claimd.schedule_set('b', 'x', '@daily', zone => 'America/St_Johns')");
+    ck_assert_str_eq(
+        sql_text(db, "SELECT string_agg(DISTINCT right(local_time, 14), ',') FROM "
+                     "claimd.schedule_next('b', 2) WHERE due_at < now() + interval '200 days'"),
+        sql_text(
+            db,
+            "SELECT string_agg(DISTINCT CASE WHEN EXTRACT(hour FROM due_at) = 2 THEN "
+            "'00:00:00-02:30' ELSE '00:00:00-03:30' END, ',') FROM claimd.schedule_next('b', 2)"));
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule_next('a')"), 5);
 }
 END_TEST
 
@@ -187,20 +172,19 @@ END_TEST
 
 START_TEST(a_tick_makes_one_job_with_what_the_schedule_says)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *', '{\"n\": 1}', 'q', 7, "
-                       "'UTC', 3, '90 s', '{t}', '{\"m\": 1}')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *', '{\"n\": 1}', 'q', 7, 'UTC', 3, "
+                "'90 s', '{t}', '{\"m\": 1}')");
     ck_assert_str_eq(fire(), "");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = date_trunc('minute', now()), wake_at "
-                       "= now()");
+    sql_run(db,
+            "UPDATE claimd.schedule SET next_at = date_trunc('minute', now()), wake_at = now()");
     ck_assert_str_eq(fire(), "fired*1");
     ck_assert_str_eq(fire(), "");
     ck_assert_str_eq(
-        side_run(db, "SELECT concat_ws(' ', j.kind, j.args, j.queue, j.priority, j.max_attempts, "
+        sql_text(db, "SELECT concat_ws(' ', j.kind, j.args, j.queue, j.priority, j.max_attempts, "
                      "j.timeout, j.tags, j.metadata, j.scheduled_at = f.due_at, f.due_at = "
                      "date_trunc('minute', f.due_at), f.outcome, s.next_at = f.due_at + interval "
                      "'1 min', s.fired_at >= f.due_at) FROM claimd.job j JOIN claimd.schedule_fire "
-                     "f ON f.job_id = j.id JOIN claimd.schedule s ON s.name = f.schedule")
-            .text,
+                     "f ON f.job_id = j.id JOIN claimd.schedule s ON s.name = f.schedule"),
         "x {\"n\": 1} q 7 3 00:01:30 {t} {\"m\": 1} t t fired t t");
 }
 END_TEST
@@ -208,7 +192,7 @@ END_TEST
 /* The second safeguard, behind next_at: for example against a leader whose clock was put back. */
 START_TEST(a_tick_that_fired_never_fires_again)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *')");
     let_pass("a", "0 s");
     ck_assert_str_eq(fire(), "fired*1");
     let_pass("a", "0 s");
@@ -219,10 +203,10 @@ END_TEST
 
 START_TEST(missed_ticks_none_fires_only_what_is_in_time)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '0 0 * * *', missed => 'none')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '0 0 * * *', missed => 'none')");
     let_pass("a", "10 days");
     ck_assert_str_eq(fire(), "missed*1");
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *', missed => 'none')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *', missed => 'none')");
     let_pass("a", "10 minutes");
     ck_assert_str_eq(fire(), "fired*1 missed*1");
     ck_assert_int_eq(jobs_of("x"), 1);
@@ -231,18 +215,17 @@ END_TEST
 
 START_TEST(missed_ticks_latest_fires_the_last_one_within_the_window)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 1d', missed => 'latest')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 1d', missed => 'latest')");
     let_pass("a", "10 days 5 hours");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = next_at");
     ck_assert_str_eq(fire(), "fired*1 missed*1");
-    ck_assert_str_eq(side_run(db, "SELECT (due_at BETWEEN now() - interval '6 h' AND now() - "
-                                  "interval '4 h')::text FROM claimd.schedule_fire")
-                         .text,
+    ck_assert_str_eq(sql_text(db, "SELECT (due_at BETWEEN now() - interval '6 h' AND now() - "
+                                  "interval '4 h')::text FROM claimd.schedule_fire"),
                      "true");
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 1d', missed => 'latest', "
-                       "missed_window => '4 h')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 1d', missed => 'latest', "
+                "missed_window => '4 h')");
     let_pass("a", "10 days 5 hours");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = next_at");
     ck_assert_str_eq(fire(), "missed*1");
     ck_assert_int_eq(jobs_of("x"), 1);
 }
@@ -250,14 +233,14 @@ END_TEST
 
 START_TEST(missed_ticks_all_fires_each_one_within_the_window)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 10m', missed => 'all', "
-                       "missed_window => '6 h')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 10m', missed => 'all', missed_window "
+                "=> '6 h')");
     let_pass("a", "10 days 5 minutes");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = next_at");
     ck_assert_str_eq(fire(), "fired*36 missed*1");
     ck_assert_int_eq(jobs_of("x"), 36);
-    ck_assert_int_eq(side_number(db, "SELECT count(DISTINCT due_at)::text FROM "
-                                     "claimd.schedule_fire WHERE job_id IS NOT NULL"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(DISTINCT due_at)::text FROM claimd.schedule_fire "
+                                    "WHERE job_id IS NOT NULL"),
                      36);
 }
 END_TEST
@@ -267,45 +250,39 @@ START_TEST(ticks_of_the_last_minute_fire_whatever_the_policy)
 {
     static const char *const policies[] = {"none", "latest", "all"};
     for (size_t i = 0; i < ARRAY_COUNT(policies); i++) {
-        char sql[256];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT claimd.schedule_set('s%zu', 'k%zu', '* * * * * *', missed => '%s')",
-                       i, i, policies[i]);
-        (void)side_run(db, sql);
-        (void)snprintf(sql, sizeof sql,
-                       "UPDATE claimd.schedule SET next_at = date_trunc('second', "
-                       "clock_timestamp()) - interval '40 s', wake_at = clock_timestamp() WHERE "
-                       "name = 's%zu'",
-                       i);
-        (void)side_run(db, sql);
+        sql_run(db, "SELECT claimd.schedule_set('s%zu', 'k%zu', '* * * * * *', missed => '%s')", i,
+                i, policies[i]);
+        sql_run(db,
+                "UPDATE claimd.schedule SET next_at = date_trunc('second', clock_timestamp()) - "
+                "interval '40 s', wake_at = clock_timestamp() WHERE name = 's%zu'",
+                i);
         (void)fire();
         char kind[8];
         (void)snprintf(kind, sizeof kind, "k%zu", i);
         ck_assert_int_ge(jobs_of(kind), 41);
-        ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM events WHERE outcome = "
-                                         "'missed'"),
-                         0);
-        (void)snprintf(sql, sizeof sql, "SELECT claimd.schedule_pause('s%zu')", i);
-        (void)side_run(db, sql);
+        ck_assert_int_eq(
+            sql_number(db, "SELECT count(*)::text FROM events WHERE outcome = 'missed'"), 0);
+        sql_run(db, "SELECT claimd.schedule_pause('s%zu')", i);
     }
 }
 END_TEST
 
 START_TEST(overlap_skip_leaves_a_tick_out_while_a_job_of_it_is_open)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', 'every 10m', overlap => 'skip', "
-                       "missed => 'all')");
+    sql_run(
+        db,
+        "SELECT claimd.schedule_set('a', 'x', 'every 10m', overlap => 'skip', missed => 'all')");
     let_pass("a", "35 minutes");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = next_at");
     ck_assert_str_eq(fire(), "fired*1 skipped*3");
-    (void)side_run(db, "SELECT claimd.schedule_run('a')::text");
-    (void)side_run(db, "SELECT claimd.cancel(min(id)) FROM claimd.job");
+    sql_run(db, "SELECT claimd.schedule_run('a')::text");
+    sql_run(db, "SELECT claimd.cancel(min(id)) FROM claimd.job");
     let_pass("a", "41 s");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = next_at");
     ck_assert_str_eq(fire(), "skipped*1"); /* the job of the manual run is open */
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
     let_pass("a", "42 s");
-    (void)side_run(db, "UPDATE claimd.schedule SET start_at = next_at");
+    sql_run(db, "UPDATE claimd.schedule SET start_at = next_at");
     ck_assert_str_eq(fire(), "fired*1");
     ck_assert_int_eq(jobs_of("x"), 1);
 }
@@ -313,63 +290,60 @@ END_TEST
 
 START_TEST(one_bad_schedule_stops_no_other_and_shows_its_error)
 {
-    (void)side_run(db, "ALTER TABLE claimd.job ADD CONSTRAINT no_bad CHECK (kind <> 'bad')");
-    (void)side_run(db, "SELECT claimd.schedule_set(n, CASE n WHEN 'b' THEN 'bad' ELSE 'good' END, "
-                       "'* * * * *') FROM unnest('{a,b,c}'::text[]) n");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = date_trunc('minute', now()), wake_at "
-                       "= now()");
+    sql_run(db, "ALTER TABLE claimd.job ADD CONSTRAINT no_bad CHECK (kind <> 'bad')");
+    sql_run(db, "SELECT claimd.schedule_set(n, CASE n WHEN 'b' THEN 'bad' ELSE 'good' END, '* * * "
+                "* *') FROM unnest('{a,b,c}'::text[]) n");
+    sql_run(db,
+            "UPDATE claimd.schedule SET next_at = date_trunc('minute', now()), wake_at = now()");
     ck_assert_str_eq(fire(), "failed*1 fired*2");
     ck_assert_int_eq(jobs_of("good"), 2);
     ck_assert_str_eq(
-        side_run(db, "SELECT concat_ws(' ', failures, error ~ 'no_bad', failed_at < now() + "
+        sql_text(db, "SELECT concat_ws(' ', failures, error ~ 'no_bad', failed_at < now() + "
                      "interval '1 s', next_at = date_trunc('minute', next_at), wake_at > failed_at "
-                     "+ interval '1 s') FROM claimd.schedule WHERE name = 'b'")
-            .text,
+                     "+ interval '1 s') FROM claimd.schedule WHERE name = 'b'"),
         "1 t t t t");
     /* Once the cause is removed, the failed tick fires. */
-    (void)side_run(db, "ALTER TABLE claimd.job DROP CONSTRAINT no_bad");
-    (void)side_run(db, "UPDATE claimd.schedule SET wake_at = now() WHERE name = 'b'");
+    sql_run(db, "ALTER TABLE claimd.job DROP CONSTRAINT no_bad");
+    sql_run(db, "UPDATE claimd.schedule SET wake_at = now() WHERE name = 'b'");
     ck_assert_str_eq(fire(), "fired*1");
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', failures, error IS NULL, failed_at IS "
-                                  "NULL) FROM claimd.schedule WHERE name = 'b'")
-                         .text,
+    ck_assert_str_eq(sql_text(db, "SELECT concat_ws(' ', failures, error IS NULL, failed_at IS "
+                                  "NULL) FROM claimd.schedule WHERE name = 'b'"),
                      "0 t t");
 }
 END_TEST
 
 START_TEST(a_locked_schedule_keeps_nobody_waiting)
 {
-    struct pg *other = side_open(NULL);
-    (void)side_run(db, "SELECT claimd.schedule_set(n, n, '* * * * *') FROM unnest('{a,b}'::text[]) "
-                       "n");
-    (void)side_run(db, "UPDATE claimd.schedule SET next_at = date_trunc('minute', now()), wake_at "
-                       "= now()");
-    (void)side_run(other, "BEGIN");
-    (void)side_run(other, "SELECT name FROM claimd.schedule WHERE name = 'a' FOR UPDATE");
-    (void)side_run(db, "SELECT outcome FROM claimd.fire_schedules()");
+    struct sql *other = sql_open(world.conninfo);
+    sql_run(db, "SELECT claimd.schedule_set(n, n, '* * * * *') FROM unnest('{a,b}'::text[]) n");
+    sql_run(db,
+            "UPDATE claimd.schedule SET next_at = date_trunc('minute', now()), wake_at = now()");
+    sql_run(other, "BEGIN");
+    sql_run(other, "SELECT name FROM claimd.schedule WHERE name = 'a' FOR UPDATE");
+    sql_run(db, "SELECT outcome FROM claimd.fire_schedules()");
     ck_assert_int_eq(jobs_of("a"), 0);
     ck_assert_int_eq(jobs_of("b"), 1);
-    (void)side_run(other, "ROLLBACK");
-    (void)side_run(db, "SELECT outcome FROM claimd.fire_schedules()");
+    sql_run(other, "ROLLBACK");
+    sql_run(db, "SELECT outcome FROM claimd.fire_schedules()");
     ck_assert_int_eq(jobs_of("a"), 1);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 
 START_TEST(fire_says_when_there_is_something_to_do_again)
 {
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', outcome, due_at IS NULL) FROM "
-                                  "claimd.fire_schedules()")
-                         .text,
-                     "next t");
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '@yearly')");
-    (void)side_run(db, "SELECT claimd.schedule_set('b', 'x', '@monthly')");
-    (void)side_run(db, "SELECT claimd.schedule_set('c', 'x', '@hourly')");
-    (void)side_run(db, "SELECT claimd.schedule_pause('c')");
-    ck_assert_str_eq(side_run(db, "SELECT (due_at = claimd.cron_next('@monthly'))::text FROM "
-                                  "claimd.fire_schedules()")
-                         .text,
-                     "true");
+    ck_assert_str_eq(
+        sql_text(db, "SELECT concat_ws(' ', outcome, due_at IS NULL) FROM claimd.fire_schedules()"),
+        "next t");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '@yearly')");
+    sql_run(db, "SELECT claimd.schedule_set('b', 'x', '@monthly')");
+    sql_run(db, "SELECT claimd.schedule_set('c', 'x', '@hourly')");
+    sql_run(db, "SELECT claimd.schedule_pause('c')");
+    ck_assert_str_eq(
+        sql_text(
+            db,
+            "SELECT (due_at = claimd.cron_next('@monthly'))::text FROM claimd.fire_schedules()"),
+        "true");
 }
 END_TEST
 
@@ -377,46 +351,46 @@ END_TEST
 
 START_TEST(pause_and_resume_leave_the_time_between_out)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *', missed => 'all')");
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '* * * * *', missed => 'all')");
     for (int i = 0; i < 2; i++) {
-        (void)side_run(db, "SELECT claimd.schedule_pause('a')");
+        sql_run(db, "SELECT claimd.schedule_pause('a')");
     }
     let_pass("a", "10 minutes");
     ck_assert_str_eq(fire(), "");
-    ck_assert_str_eq(
-        side_run(db, "SELECT (claimd.schedule_resume('a') > clock_timestamp())::text").text,
-        "true");
+    ck_assert_str_eq(sql_text(db, "SELECT (claimd.schedule_resume('a') > clock_timestamp())::text"),
+                     "true");
     ck_assert_str_eq(fire(), "");
     let_pass("a", "0 s"); /* resuming a schedule that is not paused changes nothing */
-    (void)side_run(db, "SELECT claimd.schedule_resume('a')");
+    sql_run(db, "SELECT claimd.schedule_resume('a')");
     ck_assert_str_eq(fire(), "fired*1");
 }
 END_TEST
 
 START_TEST(run_makes_a_job_now_and_leaves_the_ticks_alone)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '@yearly', '{\"n\": 1}')");
-    (void)side_run(db, "SELECT claimd.schedule_pause('a')");
-    int64_t id = side_number(db, "SELECT claimd.schedule_run('a')::text");
-    (void)side_run(db, "SELECT claimd.schedule_run('a')");
-    ck_assert_int_eq(side_number(db, "SELECT min(id)::text FROM claimd.job WHERE args = '{\"n\": "
-                                     "1}' AND ready_at <= clock_timestamp()"),
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '@yearly', '{\"n\": 1}')");
+    sql_run(db, "SELECT claimd.schedule_pause('a')");
+    int64_t id = sql_number(db, "SELECT claimd.schedule_run('a')::text");
+    sql_run(db, "SELECT claimd.schedule_run('a')");
+    ck_assert_int_eq(sql_number(db, "SELECT min(id)::text FROM claimd.job WHERE args = '{\"n\": "
+                                    "1}' AND ready_at <= clock_timestamp()"),
                      id);
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(outcome, ' ') FROM claimd.schedule_fire").text,
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(outcome, ' ') FROM claimd.schedule_fire"),
                      "run run");
-    ck_assert_str_eq(side_run(db, "SELECT (next_at = claimd.cron_next('@yearly') AND paused)::text "
-                                  "FROM claimd.schedule")
-                         .text,
-                     "true");
+    ck_assert_str_eq(
+        sql_text(
+            db,
+            "SELECT (next_at = claimd.cron_next('@yearly') AND paused)::text FROM claimd.schedule"),
+        "true");
 }
 END_TEST
 
 START_TEST(delete_takes_the_fires_along_and_leaves_the_jobs)
 {
-    (void)side_run(db, "SELECT claimd.schedule_set('a', 'x', '@yearly')");
-    (void)side_run(db, "SELECT claimd.schedule_run('a')");
-    (void)side_run(db, "SELECT claimd.schedule_delete('a')");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.schedule_fire"), 0);
+    sql_run(db, "SELECT claimd.schedule_set('a', 'x', '@yearly')");
+    sql_run(db, "SELECT claimd.schedule_run('a')");
+    sql_run(db, "SELECT claimd.schedule_delete('a')");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.schedule_fire"), 0);
     ck_assert_int_eq(jobs_of("x"), 1);
 }
 END_TEST
@@ -432,26 +406,29 @@ START_TEST(only_an_admin_may_change_schedules)
         "SELECT claimd.schedule_delete('a')",
     };
     static const char *const others[] = {"claimd_producer", "claimd_reader", "claimd_worker"};
-    struct pg *admin = side_open("claimd_admin");
+    struct sql *admin = sql_open(world.conninfo);
+    sql_run(admin, "SET ROLE claimd_admin");
     for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
-        (void)side_run(admin, calls[i]);
+        sql_run(admin, "%s", calls[i]);
     }
     ASSERT_REFUSED(admin, "SELECT outcome FROM claimd.fire_schedules()", "42501", "denied");
     ASSERT_REFUSED(admin, "UPDATE claimd.schedule SET cron = ''", "42501", "denied");
     ASSERT_REFUSED(admin, "INSERT INTO claimd.schedule_fire (schedule) VALUES ('a')", "42501",
                    "denied");
-    pg_close(admin);
+    sql_close(admin);
     for (size_t r = 0; r < ARRAY_COUNT(others); r++) {
-        struct pg *pg = side_open(others[r]);
+        struct sql *pg = sql_open(world.conninfo);
+        sql_run(pg, "SET ROLE %s", others[r]);
         for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
             ASSERT_REFUSED(pg, calls[i], "42501", "denied");
         }
-        pg_close(pg);
+        sql_close(pg);
     }
-    struct pg *reader = side_open("claimd_reader");
-    (void)side_run(reader, "SELECT count(*)::text FROM claimd.schedule, claimd.schedule_fire");
-    (void)side_run(reader, "SELECT claimd.cron_next('@daily', 'Europe/Berlin')");
-    pg_close(reader);
+    struct sql *reader = sql_open(world.conninfo);
+    sql_run(reader, "SET ROLE claimd_reader");
+    sql_run(reader, "SELECT count(*)::text FROM claimd.schedule, claimd.schedule_fire");
+    sql_run(reader, "SELECT claimd.cron_next('@daily', 'Europe/Berlin')");
+    sql_close(reader);
 }
 END_TEST
 

@@ -23,32 +23,28 @@ START_TEST(the_checks_name_the_states_of_the_model)
     }
     ck_assert(!job_state_is_final(JOB_RUNNING) && job_state_is_final(JOB_COMPLETED));
     ck_assert_str_eq(
-        side_run(db, "SELECT string_agg(m[1], ' ' ORDER BY conname = 'job_history_state', n) FROM "
+        sql_text(db, "SELECT string_agg(m[1], ' ' ORDER BY conname = 'job_history_state', n) FROM "
                      "pg_constraint, regexp_matches(pg_get_constraintdef(oid), '''([a-z]+)''', "
                      "'g') WITH ORDINALITY AS r(m, n) WHERE conrelid IN ('claimd.job'::regclass, "
-                     "'claimd.job_history'::regclass) AND conname ~ '_state$'")
-            .text,
+                     "'claimd.job_history'::regclass) AND conname ~ '_state$'"),
         expected);
 }
 END_TEST
 
 START_TEST(a_finish_takes_all_columns_of_a_job_along)
 {
-    ck_assert_str_eq(side_run(db,
-                              "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute "
-                              "WHERE attrelid = 'claimd.job'::regclass AND attnum > 0 AND NOT "
-                              "attisdropped AND attname NOT IN ('crashes', 'state')")
-                         .text,
-                     sql_carried_columns);
+    ck_assert_str_eq(
+        sql_text(db, "SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute WHERE "
+                     "attrelid = 'claimd.job'::regclass AND attnum > 0 AND NOT attisdropped AND "
+                     "attname NOT IN ('crashes', 'state')"),
+        sql_carried_columns);
 }
 END_TEST
 
 static void assert_whole_in_history(void)
 {
-    ck_assert_str_eq(side_run(db,
-                              "SELECT (to_jsonb(h) @> row)::text FROM claimd.job_history h, before "
-                              "WHERE h.kind = 'all'")
-                         .text,
+    ck_assert_str_eq(sql_text(db, "SELECT (to_jsonb(h) @> row)::text FROM claimd.job_history h, "
+                                  "before WHERE h.kind = 'all'"),
                      "true");
 }
 
@@ -56,7 +52,7 @@ static void assert_whole_in_history(void)
 START_TEST(a_cancel_takes_all_columns_of_a_job_along)
 {
     put_whole_job(db);
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'all'");
     assert_whole_in_history();
 }
 END_TEST
@@ -64,57 +60,53 @@ END_TEST
 START_TEST(G4_a_completion_in_ones_own_transaction_takes_all_columns_along)
 {
     put_whole_job(db);
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
-    (void)side_run(db, "SELECT claimd.complete_in_tx(id, 77, '[1]')::text FROM claimd.job");
+    sql_run(db, "UPDATE claimd.job SET state = 'running'");
+    sql_run(db, "SELECT claimd.complete_in_tx(id, 77, '[1]')::text FROM claimd.job");
     assert_whole_in_history();
-    ck_assert_str_eq(
-        side_run(db, "SELECT concat_ws(' ', state, result) FROM claimd.job_history").text,
-        "completed [1]");
+    ck_assert_str_eq(sql_text(db, "SELECT concat_ws(' ', state, result) FROM claimd.job_history"),
+                     "completed [1]");
 }
 END_TEST
 
 START_TEST(G4_a_completion_in_ones_own_transaction_is_fenced_and_checked)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
     ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 7)", "CL001", "roll back");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 8");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', fence = 8");
     ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 7)", "CL001", "under fence 7");
     ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, NULL)", "CL002", "fence: must be");
     ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(NULL, 8)", "CL002", "id: must not");
     ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 8, to_jsonb(repeat('x', 65536)))", "CL002",
                    "result: at most 65536");
-    (void)side_run(db, "BEGIN");
-    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 8)::text");
-    (void)side_run(db, "ROLLBACK");
-    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 8)::text");
+    sql_run(db, "BEGIN");
+    sql_run(db, "SELECT claimd.complete_in_tx(1, 8)::text");
+    sql_run(db, "ROLLBACK");
+    sql_run(db, "SELECT claimd.complete_in_tx(1, 8)::text");
     ASSERT_REFUSED(db, "SELECT claimd.complete_in_tx(1, 8)", "CL001", "job 1");
 }
 END_TEST
 
 START_TEST(the_view_derives_the_states_that_people_know)
 {
-    (void)side_run(db, "INSERT INTO claimd.job (kind, scheduled_at, attempt, state) VALUES "
-                       "('a', clock_timestamp(), 0, 'available'), "
-                       "('b', clock_timestamp() + interval '1 h', 0, 'available'), "
-                       "('c', clock_timestamp() + interval '1 h', 1, 'available'), "
-                       "('d', clock_timestamp(), 1, 'running'), "
-                       "('e', clock_timestamp(), 0, 'available'), "
-                       "('f', clock_timestamp(), 0, 'available')");
-    (void)side_run(db, "SELECT claimd.after(id, '{1}')::text FROM claimd.job WHERE kind = 'f'");
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'e'");
-    ck_assert_str_eq(
-        side_run(db, "SELECT string_agg(state, ' ' ORDER BY kind) FROM claimd.jobs").text,
-        "available scheduled retryable running cancelled waiting");
+    sql_run(db, "INSERT INTO claimd.job (kind, scheduled_at, attempt, state) VALUES ('a', "
+                "clock_timestamp(), 0, 'available'), ('b', clock_timestamp() + interval '1 h', 0, "
+                "'available'), ('c', clock_timestamp() + interval '1 h', 1, 'available'), ('d', "
+                "clock_timestamp(), 1, 'running'), ('e', clock_timestamp(), 0, 'available'), ('f', "
+                "clock_timestamp(), 0, 'available')");
+    sql_run(db, "SELECT claimd.after(id, '{1}')::text FROM claimd.job WHERE kind = 'f'");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job WHERE kind = 'e'");
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(state, ' ' ORDER BY kind) FROM claimd.jobs"),
+                     "available scheduled retryable running cancelled waiting");
 }
 END_TEST
 
 START_TEST(the_view_has_all_columns_of_a_job)
 {
     ck_assert_int_eq(
-        side_number(db, "SELECT count(*)::text FROM (SELECT column_name FROM "
-                        "information_schema.columns WHERE table_schema = 'claimd' AND table_name = "
-                        "'job' EXCEPT SELECT column_name FROM information_schema.columns WHERE "
-                        "table_schema = 'claimd' AND table_name = 'jobs') missing"),
+        sql_number(db, "SELECT count(*)::text FROM (SELECT column_name FROM "
+                       "information_schema.columns WHERE table_schema = 'claimd' AND table_name = "
+                       "'job' EXCEPT SELECT column_name FROM information_schema.columns WHERE "
+                       "table_schema = 'claimd' AND table_name = 'jobs') missing"),
         0);
 }
 END_TEST
@@ -124,18 +116,18 @@ START_TEST(the_view_has_the_values_of_a_job_before_and_after_its_end)
 {
     static const char has_all[] = "SELECT (to_jsonb(v) @> row)::text FROM claimd.jobs v, before";
     put_whole_job(db);
-    ck_assert_str_eq(side_run(db, has_all).text, "true");
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
-    ck_assert_str_eq(side_run(db, has_all).text, "true");
+    ck_assert_str_eq(sql_text(db, "%s", has_all), "true");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    ck_assert_str_eq(sql_text(db, "%s", has_all), "true");
 }
 END_TEST
 
 START_TEST(a_past_time_means_now_and_created_at_is_the_clock)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => '2001-01-01')::text");
-    (void)side_run(db, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('a', '0001-01-01')");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job WHERE ready_at = "
-                                     "created_at AND created_at > now() - interval '1 min'"),
+    sql_run(db, "SELECT claimd.enqueue('a', scheduled_at => '2001-01-01')::text");
+    sql_run(db, "INSERT INTO claimd.job (kind, scheduled_at) VALUES ('a', '0001-01-01')");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE ready_at = "
+                                    "created_at AND created_at > now() - interval '1 min'"),
                      2);
 }
 END_TEST
@@ -144,14 +136,14 @@ END_TEST
 
 START_TEST(enqueue_stores_what_it_is_given)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('mail', '{\"to\": \"x\"}', 'slow.lane-2', 9, "
-                       "'2100-01-01', 3, '90 s', share_key => 'tenant', tags => '{a,b}', metadata "
-                       "=> '{\"m\": 1}')::text");
+    sql_run(db,
+            "SELECT claimd.enqueue('mail', '{\"to\": \"x\"}', 'slow.lane-2', 9, '2100-01-01', 3, "
+            "'90 s', share_key => 'tenant', tags => '{a,b}', metadata => '{\"m\": 1}')::text");
     ck_assert_str_eq(
-        side_run(db, "SELECT concat_ws(' ', kind, args, queue, priority, scheduled_at::date, "
-                     "max_attempts, timeout, tags, metadata, share > 0, state, "
-                     "attempt, fence) FROM claimd.job")
-            .text,
+        sql_text(
+            db,
+            "SELECT concat_ws(' ', kind, args, queue, priority, scheduled_at::date, max_attempts, "
+            "timeout, tags, metadata, share > 0, state, attempt, fence) FROM claimd.job"),
         "mail {\"to\": \"x\"} slow.lane-2 9 2100-01-01 3 00:01:30 {a,b} {\"m\": 1} t available 0 "
         "0");
 }
@@ -159,12 +151,11 @@ END_TEST
 
 START_TEST(enqueue_has_the_defaults_of_the_interface)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', args, queue, priority, share, "
-                                  "max_attempts IS NULL, timeout IS NULL, generation) "
-                                  "FROM claimd.job")
-                         .text,
-                     "{} default 4 0 t t 0");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    ck_assert_str_eq(
+        sql_text(db, "SELECT concat_ws(' ', args, queue, priority, share, max_attempts IS NULL, "
+                     "timeout IS NULL, generation) FROM claimd.job"),
+        "{} default 4 0 t t 0");
 }
 END_TEST
 
@@ -209,14 +200,14 @@ START_TEST(H1_enqueue_names_the_wrong_argument_and_stores_nothing)
         (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue(%s)::text", wrong[i].arguments);
         ASSERT_REFUSED(db, sql, wrong[i].code, wrong[i].text);
     }
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
 }
 END_TEST
 
 START_TEST(args_of_a_megabyte_of_text_are_the_limit)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', to_jsonb(repeat('x', 1048574)))::text");
-    ck_assert_int_eq(side_number(db, "SELECT octet_length(args::text)::text FROM claimd.job"),
+    sql_run(db, "SELECT claimd.enqueue('a', to_jsonb(repeat('x', 1048574)))::text");
+    ck_assert_int_eq(sql_number(db, "SELECT octet_length(args::text)::text FROM claimd.job"),
                      JOB_ARGS_MAX);
 }
 END_TEST
@@ -225,27 +216,24 @@ START_TEST(a_time_in_the_past_means_now_however_long_ago)
 {
     static const char *const times[] = {"-infinity", "4000-01-01 BC", "2001-01-01"};
     for (size_t i = 0; i < ARRAY_COUNT(times); i++) {
-        char sql[128];
-        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', scheduled_at => '%s')::text",
-                       times[i]);
-        (void)side_run(db, sql);
+        sql_run(db, "SELECT claimd.enqueue('a', scheduled_at => '%s')::text", times[i]);
     }
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE state = "
-                                     "'available' AND isfinite(scheduled_at) AND ready_at BETWEEN "
-                                     "now() - interval '1 min' AND now() + interval '1 min' AND "
-                                     "scheduled_at >= '2001-01-01'"),
-                     ARRAY_COUNT(times));
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE state = 'available' AND "
+                       "isfinite(scheduled_at) AND ready_at BETWEEN now() - interval '1 min' AND "
+                       "now() + interval '1 min' AND scheduled_at >= '2001-01-01'"),
+        ARRAY_COUNT(times));
 }
 END_TEST
 
 /* An argument of type json matches no function; an overload for it would make '{}' ambiguous. */
 START_TEST(args_are_jsonb_or_untyped)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', '{}')::text");
-    (void)side_run(db, "SELECT claimd.enqueue('a', '{}'::json::jsonb)::text");
+    sql_run(db, "SELECT claimd.enqueue('a', '{}')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', '{}'::json::jsonb)::text");
     ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', '{}'::json)::text", "42883",
                    "claimd.enqueue(unknown, json) does not exist");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
 }
 END_TEST
 
@@ -253,43 +241,43 @@ END_TEST
 
 START_TEST(cancel_moves_a_waiting_job_to_the_history_and_is_repeatable)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', '[7]', tags => '{t}')::text");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', id, kind, args, tags, finalized_at <= "
-                                  "clock_timestamp()) FROM claimd.job_history")
-                         .text,
+    sql_run(db, "SELECT claimd.enqueue('a', '[7]', tags => '{t}')::text");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.cancel(1)"), "cancelled");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.cancel(1)"), "cancelled");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_str_eq(sql_text(db, "SELECT concat_ws(' ', id, kind, args, tags, finalized_at <= "
+                                  "clock_timestamp()) FROM claimd.job_history"),
                      "1 a [7] {t} t");
 }
 END_TEST
 
 START_TEST(a_cancel_of_a_running_job_asks_its_worker_and_only_for_that_run)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 7");
-    (void)side_run(db, "INSERT INTO claimd.job_live (id, fence, checkpoint) VALUES (1, 5, '[1]')");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', fence = 7");
+    sql_run(db, "INSERT INTO claimd.job_live (id, fence, checkpoint) VALUES (1, 5, '[1]')");
     for (int i = 0; i < 2; i++) {
-        ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelling");
-        ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', fence, cancel_requested, checkpoint) "
-                                      "FROM claimd.job_live")
-                             .text,
-                         "7 t [1]");
+        ck_assert_str_eq(sql_text(db, "SELECT claimd.cancel(1)"), "cancelling");
+        ck_assert_str_eq(
+            sql_text(
+                db,
+                "SELECT concat_ws(' ', fence, cancel_requested, checkpoint) FROM claimd.job_live"),
+            "7 t [1]");
     }
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 0);
+    sql_run(db, "UPDATE claimd.job SET state = 'available'");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.cancel(1)"), "cancelled");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_live"), 0);
 }
 END_TEST
 
 START_TEST(what_a_cancel_has_asked_for_goes_with_the_run_whose_worker_has_not_heard_of_it)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = 7");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelling");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 1);
-    (void)side_run(db, "DELETE FROM claimd.job"); /* like the statement that completes it */
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_live"), 0);
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', fence = 7");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.cancel(1)"), "cancelling");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_live"), 1);
+    sql_run(db, "DELETE FROM claimd.job"); /* like the statement that completes it */
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_live"), 0);
 }
 END_TEST
 
@@ -297,28 +285,24 @@ END_TEST
  * way. */
 START_TEST(a_request_to_cancel_that_an_older_program_ignored_is_not_left_behind)
 {
-    char sql[8192];
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', fence = id");
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
-    (void)side_run(db, "DELETE FROM claimd.job WHERE id = 1");
-    (void)snprintf(sql, sizeof sql, "PREPARE forget AS %s", SQL_HISTORY_FORGET.sql);
-    (void)side_run(db, sql);
-    (void)side_run(db, "EXECUTE forget(14)");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(id::text, ' ') FROM claimd.job_live").text,
-                     "2");
+    sql_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', fence = id");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    sql_run(db, "DELETE FROM claimd.job WHERE id = 1");
+    sql_run(db, "PREPARE forget AS %s", SQL_HISTORY_FORGET.sql);
+    sql_run(db, "EXECUTE forget(14)");
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(id::text, ' ') FROM claimd.job_live"), "2");
 }
 END_TEST
 
 START_TEST(cancel_says_why_it_can_not)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
-    (void)side_run(db,
-                   "INSERT INTO claimd.job_history SELECT id, fence, created_at, scheduled_at, "
-                   "ready_at, attempted_at, clock_timestamp(), worker_id, attempt, crashes, "
-                   "generation, priority, share, 'completed', queue, kind, args FROM claimd.job");
-    (void)side_run(db, "DELETE FROM claimd.job");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'running'");
+    sql_run(db, "INSERT INTO claimd.job_history SELECT id, fence, created_at, scheduled_at, "
+                "ready_at, attempted_at, clock_timestamp(), worker_id, attempt, crashes, "
+                "generation, priority, share, 'completed', queue, kind, args FROM claimd.job");
+    sql_run(db, "DELETE FROM claimd.job");
     ASSERT_REFUSED(db, "SELECT claimd.cancel(1)", "CL003", "job 1 is completed already");
     ASSERT_REFUSED(db, "SELECT claimd.cancel(2)", "CL003", "job 2 not found");
     ASSERT_REFUSED(db, "SELECT claimd.cancel(NULL)", "CL002", "id: must not be NULL");
@@ -329,15 +313,15 @@ END_TEST
 
 START_TEST(every_claim_is_hot)
 {
-    (void)side_run(db, "INSERT INTO claimd.job (kind, args) SELECT 'load', jsonb_build_object('n', "
-                       "g, 'text', repeat('x', g % 300)) FROM generate_series(1, 5000) g");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', attempt = attempt + 1, fence = "
-                       "nextval('claimd.fence'), worker_id = gen_random_uuid(), attempted_at = "
-                       "clock_timestamp()");
-    (void)side_run(db, "SELECT pg_stat_force_next_flush()::text");
-    ck_assert_str_eq(side_run(db, "SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM "
-                                  "pg_stat_user_tables WHERE relid = 'claimd.job'::regclass")
-                         .text,
+    sql_run(db, "INSERT INTO claimd.job (kind, args) SELECT 'load', jsonb_build_object('n', g, "
+                "'text', repeat('x', g %% 300)) FROM generate_series(1, 5000) g");
+    sql_run(
+        db,
+        "UPDATE claimd.job SET state = 'running', attempt = attempt + 1, fence = "
+        "nextval('claimd.fence'), worker_id = gen_random_uuid(), attempted_at = clock_timestamp()");
+    sql_run(db, "SELECT pg_stat_force_next_flush()::text");
+    ck_assert_str_eq(sql_text(db, "SELECT n_tup_upd || ' ' || n_tup_hot_upd FROM "
+                                  "pg_stat_user_tables WHERE relid = 'claimd.job'::regclass"),
                      "5000 5000");
 }
 END_TEST
@@ -345,11 +329,11 @@ END_TEST
 START_TEST(no_index_names_a_column_that_a_claim_changes)
 {
     ck_assert_int_eq(
-        side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = 'claimd' AND "
-                        "tablename = 'job' AND indexdef ~ '(state|attempt|fence|worker_id)'"),
+        sql_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = 'claimd' AND "
+                       "tablename = 'job' AND indexdef ~ '(state|attempt|fence|worker_id)'"),
         0);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = "
-                                     "'claimd' AND tablename = 'job'"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM pg_indexes WHERE schemaname = "
+                                    "'claimd' AND tablename = 'job'"),
                      3);
 }
 END_TEST
@@ -359,19 +343,19 @@ END_TEST
 START_TEST(what_forbids_scans_is_not_compiled)
 {
     ck_assert_str_eq(
-        side_run(db, "SELECT COALESCE(string_agg(proname, ' '), '') FROM pg_proc WHERE"
-                     " pronamespace = 'claimd'::regnamespace AND 'enable_seqscan=off' = ANY"
-                     " (proconfig) AND 'jit=off' <> ALL (proconfig)")
-            .text,
+        sql_text(db, "SELECT COALESCE(string_agg(proname, ' '), '') FROM pg_proc WHERE "
+                     "pronamespace = 'claimd'::regnamespace AND 'enable_seqscan=off' = ANY "
+                     "(proconfig) AND 'jit=off' <> ALL (proconfig)"),
         "");
 }
 END_TEST
 
 START_TEST(fences_are_not_cached)
 {
-    ck_assert_int_eq(side_number(db, "SELECT seqcache::text FROM pg_sequence WHERE seqrelid = "
-                                     "'claimd.fence'::regclass"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT seqcache::text FROM pg_sequence WHERE seqrelid = 'claimd.fence'::regclass"),
+        1);
 }
 END_TEST
 
@@ -398,11 +382,12 @@ START_TEST(a_statement_notifies_once_and_only_while_the_leader_is_hungry)
                                        .on_notify = on_notify};
     ck_assert_int_eq(pg_open(&options, &listener, NULL), STATUS_OK);
     RUN_UNTIL(pg_is_up(listener));
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "UPDATE claimd.cluster SET hungry = true");
-    (void)side_run(db, "INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 100)");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "UPDATE claimd.cluster SET hungry = true");
+    sql_run(db, "INSERT INTO claimd.job (kind) SELECT 'a' FROM generate_series(1, 100)");
     RUN_UNTIL(notes > 0);
-    (void)side_run(listener, "SELECT 1"); /* every earlier notification arrives before this reply */
+    (void)world_ask(listener,
+                    "SELECT 'x'"); /* every earlier notification arrives before this reply */
     ck_assert_int_eq(notes, 1);
     pg_close(listener);
 }
@@ -413,34 +398,35 @@ END_TEST
 START_TEST(days_are_made_ahead_and_only_once)
 {
     ASSERT_REFUSED(db, "SELECT claimd.ensure_days(-1)", "CL002", "ahead: must be");
-    ck_assert_int_eq(side_number(db, "SELECT claimd.ensure_days(14)::text"), 0);
-    ck_assert_int_eq(side_number(db, "SELECT claimd.ensure_days(16)::text"), 2);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_inherits WHERE inhparent = "
-                                     "'claimd.job_history'::regclass"),
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.ensure_days(14)::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.ensure_days(16)::text"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM pg_inherits WHERE inhparent = "
+                                    "'claimd.job_history'::regclass"),
                      17);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_indexes WHERE tablename ~ "
-                                     "'^job_history_' AND indexdef LIKE '%btree (id)%'"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM pg_indexes WHERE tablename ~ "
+                                    "'^job_history_' AND indexdef LIKE '%%btree (id)%%'"),
                      17);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM pg_class WHERE relname ~ "
-                                     "'^job_history_' AND relkind = 'r' AND relowner <> "
-                                     "'claimd_scheduler'::regrole"),
-                     0);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM pg_class WHERE relname ~ '^job_history_' AND "
+                       "relkind = 'r' AND relowner <> 'claimd_scheduler'::regrole"),
+        0);
 }
 END_TEST
 
 START_TEST(a_day_is_attached_beside_an_open_reader_and_stops_no_writer)
 {
-    struct pg *reader = side_open(NULL);
-    struct pg *maker = side_open("claimd_scheduler");
-    (void)side_run(reader, "BEGIN");
-    (void)side_run(reader, "SELECT count(*)::text FROM claimd.jobs");
-    (void)side_run(maker, "SET lock_timeout = '1s'");
-    ck_assert_int_eq(side_number(maker, "SELECT claimd.ensure_days(15)::text"), 1);
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "SET lock_timeout = '1s'");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.cancel(1)").text, "cancelled");
-    pg_close(reader);
-    pg_close(maker);
+    struct sql *reader = sql_open(world.conninfo);
+    struct sql *maker = sql_open(world.conninfo);
+    sql_run(maker, "SET ROLE claimd_scheduler");
+    sql_run(reader, "BEGIN");
+    sql_run(reader, "SELECT count(*)::text FROM claimd.jobs");
+    sql_run(maker, "SET lock_timeout = '1s'");
+    ck_assert_int_eq(sql_number(maker, "SELECT claimd.ensure_days(15)::text"), 1);
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "SET lock_timeout = '1s'");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.cancel(1)"), "cancelled");
+    sql_close(reader);
+    sql_close(maker);
 }
 END_TEST
 
@@ -466,10 +452,10 @@ START_TEST(every_query_fits_the_schema_and_the_types_of_its_header)
         if (strncmp(text, "VACUUM", 6) == 0 || strncmp(text, "COPY", 4) == 0) {
             continue; /* cannot be prepared */
         }
-        side_write_prepare(db, sql_statements[i], sql, sizeof sql);
-        struct side_reply r = side_try(db, sql);
-        ck_assert_msg(r.st == STATUS_OK, "%s: [%s] %s", sql_statements[i]->name, r.code, r.text);
-        (void)side_run(db, "DEALLOCATE p");
+        write_prepare(db, sql_statements[i], sql, sizeof sql);
+        const char *why = sql_refusal(db, "%s", sql);
+        ck_assert_msg(why[0] == '\0', "%s: %s", sql_statements[i]->name, why);
+        sql_run(db, "DEALLOCATE p");
     }
 }
 END_TEST

@@ -5,24 +5,24 @@
 
 #include <jansson.h>
 
-static struct pg *db;
+static struct sql *db;
 
 static void run(const char *sql)
 {
-    (void)side_run(db, sql);
+    sql_run(db, "%s", sql);
 }
 
 /* Adds jobs 1 and 2, and job 3, which waits for both. */
 static void setup(void)
 {
     world_setup();
-    db = side_open(NULL);
+    db = sql_open(world.conninfo);
     run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
 }
 
 static void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 
@@ -46,7 +46,7 @@ static void complete_2(void)
 
 static int64_t released(void)
 {
-    return side_number(db, "SELECT released::text FROM claimd.release_jobs()");
+    return sql_number(db, "SELECT released::text FROM claimd.release_jobs()");
 }
 
 #define IS_DUE "SELECT count(*)::text FROM claimd.jobs WHERE id = 3 AND state = 'available'"
@@ -57,14 +57,15 @@ START_TEST(feat_B29_the_time_that_stands_for_waiting_is_shown_nowhere)
     static const char times[] = "SELECT concat_ws(' ', state, scheduled_at::date, ready_at::date) "
                                 "FROM claimd.jobs WHERE id = 3";
     run("SELECT claimd.after(claimd.enqueue('b', scheduled_at => '2100-01-01'), '{1,2}')::text");
-    ck_assert_str_eq(side_run(db, times).text, "waiting 2100-01-01");
+    ck_assert_str_eq(sql_text(db, "%s", times), "waiting 2100-01-01");
     run("SELECT claimd.cancel(3)");
-    ck_assert_str_eq(side_run(db, times).text, "cancelled");
+    ck_assert_str_eq(sql_text(db, "%s", times), "cancelled");
     run("SELECT claimd.retry(3)::text");
-    ck_assert_int_eq(side_number(db, IS_DUE), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.jobs j WHERE "
-                                     "to_jsonb(j)::text LIKE '%2285%'"),
-                     0);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 1);
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT count(*)::text FROM claimd.jobs j WHERE to_jsonb(j)::text LIKE '%%2285%%'"),
+        0);
 }
 END_TEST
 
@@ -83,19 +84,19 @@ static void end_both(void)
 START_TEST(feat_B29_a_job_knows_what_those_before_it_found_while_it_waits_runs_and_runs_again)
 {
     run(AFTER("run"));
-    ck_assert_str_eq(side_run(db, PREDECESSORS).text, "1 a available,2 a available");
+    ck_assert_str_eq(sql_text(db, PREDECESSORS), "1 a available,2 a available");
     end_both();
-    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
+    ck_assert_str_eq(sql_text(db, PREDECESSORS), CANCELLED_AND_DONE);
     ck_assert_int_eq(released(), 1);
-    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
+    ck_assert_str_eq(sql_text(db, PREDECESSORS), CANCELLED_AND_DONE);
     run("SELECT claimd.after(3, ARRAY[claimd.enqueue('c')])::text"); /* 4: job 3 waits once more */
     run("SELECT claimd.cancel(4)");
     ck_assert_int_eq(released(), 1);
-    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE ",4 c cancelled");
+    ck_assert_str_eq(sql_text(db, PREDECESSORS), CANCELLED_AND_DONE ",4 c cancelled");
     run("SELECT claimd.retry(3)::text");
-    ck_assert_int_eq(side_number(db, IS_DUE), 1);
-    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE ",4 c cancelled");
-    ck_assert_int_eq(side_number(db, "SELECT (flags & 32)::text FROM claimd.job WHERE id = 3"), 32);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 1);
+    ck_assert_str_eq(sql_text(db, PREDECESSORS), CANCELLED_AND_DONE ",4 c cancelled");
+    ck_assert_int_eq(sql_number(db, "SELECT (flags & 32)::text FROM claimd.job WHERE id = 3"), 32);
 }
 END_TEST
 
@@ -104,12 +105,12 @@ START_TEST(feat_B29_a_job_that_is_cancelled_while_it_waits_has_its_predecessors_
     run(AFTER("cancel"));
     end_both();
     ck_assert_int_eq(released(), 1);
-    ck_assert_str_eq(side_run(db, STATE).text, "cancelled");
+    ck_assert_str_eq(sql_text(db, STATE), "cancelled");
     run("SELECT claimd.retry(3)::text");
-    ck_assert_str_eq(side_run(db, PREDECESSORS).text, CANCELLED_AND_DONE);
+    ck_assert_str_eq(sql_text(db, PREDECESSORS), CANCELLED_AND_DONE);
     run("SELECT claimd.cancel(3)");
     run("SELECT claimd.delete_job(3)");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_waited"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_waited"), 0);
 }
 END_TEST
 
@@ -119,30 +120,30 @@ START_TEST(feat_B29_what_a_handler_is_told_of_those_before_it_has_a_bound)
     run(AFTER("run"));
     end_both();
     ck_assert_int_eq(released(), 1);
-    json_t *told = json_loads(side_run(db, TEXT(262144)).text, 0, NULL);
+    json_t *told = json_loads(sql_text(db, TEXT(262144)), 0, NULL);
     ck_assert_uint_eq(json_array_size(told), 2);
     json_t *first = json_array_get(told, 0);
     ck_assert_int_eq(json_integer_value(json_object_get(first, "id")), 1);
     ck_assert_int_eq(json_integer_value(json_object_get(json_object_get(first, "result"), "n")), 1);
     ck_assert(json_is_null(json_object_get(first, "error")));
     json_decref(told);
-    ck_assert_str_eq(side_run(db, TEXT(100)).text, "null");
+    ck_assert_str_eq(sql_text(db, TEXT(100)), "null");
     run("SELECT claimd.enqueue('a')::text");
-    ck_assert_int_eq(side_number(db, "SELECT count(claimd.predecessors_text(4, 100))::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(claimd.predecessors_text(4, 100))::text"), 0);
 }
 END_TEST
 
 START_TEST(B9_a_job_does_not_wait_for_ever_for_one_that_somebody_has_deleted)
 {
     run(AFTER("run"));
-    ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.repair_waits()::text"), 0);
     run("DELETE FROM claimd.job WHERE id = 1");
-    ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT claimd.repair_waits()::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.repair_waits()::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.repair_waits()::text"), 0);
     ck_assert_int_eq(released(), 0); /* the other predecessor is still open */
     complete_2();
     ck_assert_int_eq(released(), 1);
-    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 1);
 }
 END_TEST
 
@@ -152,11 +153,11 @@ START_TEST(B9_a_job_is_due_when_all_those_before_it_have_completed)
     ck_assert_int_eq(released(), 0);
     complete_1();
     ck_assert_int_eq(released(), 0);
-    ck_assert_int_eq(side_number(db, IS_DUE), 0);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 0);
     complete_2();
     ck_assert_int_eq(released(), 1);
-    ck_assert_int_eq(side_number(db, IS_DUE), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_wait"), 0);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_wait"), 0);
 }
 END_TEST
 
@@ -166,10 +167,10 @@ START_TEST(B9_a_job_after_others_keeps_the_time_that_it_was_given)
         "'{1}')::text");
     complete_1();
     ck_assert_int_eq(released(), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job WHERE id = 3 AND "
-                                     "scheduled_at < now() + interval '61 min'"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE id = 3 AND "
+                                    "scheduled_at < now() + interval '61 min'"),
                      1);
-    ck_assert_str_eq(side_run(db, STATE).text, "scheduled");
+    ck_assert_str_eq(sql_text(db, STATE), "scheduled");
 }
 END_TEST
 
@@ -181,7 +182,7 @@ START_TEST(B9_a_job_whose_predecessor_died_is_cancelled_runs_or_is_held_as_was_s
     run("SELECT claimd.cancel(1)");
     complete_2();
     (void)released();
-    ck_assert_str_eq(side_run(db, STATE).text, becomes[_i]);
+    ck_assert_str_eq(sql_text(db, STATE), becomes[_i]);
 }
 END_TEST
 
@@ -194,7 +195,7 @@ START_TEST(B9_a_held_job_goes_on_when_its_predecessor_is_retried_and_completes)
     run("SELECT claimd.retry(1)::text");
     complete_1();
     ck_assert_int_eq(released(), 1);
-    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 1);
 }
 END_TEST
 
@@ -204,7 +205,7 @@ START_TEST(B9_predecessors_may_have_ended_already)
     complete_2();
     run(AFTER("cancel"));
     ck_assert_int_eq(released(), 1);
-    ck_assert_int_eq(side_number(db, IS_DUE), 1);
+    ck_assert_int_eq(sql_number(db, IS_DUE), 1);
 }
 END_TEST
 
@@ -215,8 +216,8 @@ START_TEST(B9_a_chain_is_cancelled_to_its_end)
     run("SELECT claimd.cancel(1)");
     ck_assert_int_eq(released(), 1);
     ck_assert_int_eq(released(), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_after"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_after"), 0);
 }
 END_TEST
 
@@ -225,10 +226,10 @@ START_TEST(B9_enqueue_takes_those_before_as_well_one_by_one_and_many_at_once)
     run("SELECT claimd.enqueue('b', after => '{1,2}', if_dead => 'run')::text");
     run("SELECT claimd.enqueue_many('[{\"kind\": \"c\", \"after\": [1]}, {\"kind\": \"d\"}]')");
     ck_assert_int_eq(
-        side_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE state = 'waiting'"), 2);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_after"), 3);
+        sql_number(db, "SELECT count(*)::text FROM claimd.jobs WHERE state = 'waiting'"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_after"), 3);
     ck_assert_int_eq(
-        side_number(db, "SELECT count(*)::text FROM claimd.job_wait WHERE if_dead = 'run'"), 1);
+        sql_number(db, "SELECT count(*)::text FROM claimd.job_wait WHERE if_dead = 'run'"), 1);
     ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', after => '{}')", "CL002", "after: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.enqueue('b', after => '{1,NULL}')", "CL002",
                    "after: must be");
@@ -261,15 +262,14 @@ START_TEST(B9_a_job_that_can_not_be_made_due_holds_up_no_other)
     complete_1();
     for (int i = 0; i < 2; i++) { /* it is tried each time */
         ck_assert_str_eq(
-            side_run(db, "SELECT concat_ws(' ', released, failed, why) FROM claimd.release_jobs()")
-                .text,
+            sql_text(db, "SELECT concat_ws(' ', released, failed, why) FROM claimd.release_jobs()"),
             i == 0 ? "6 1 job 5: not five" : "0 1 job 5: not five");
     }
-    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.jobs WHERE id = 5").text, "waiting");
+    ck_assert_str_eq(sql_text(db, "SELECT state FROM claimd.jobs WHERE id = 5"), "waiting");
     run("DROP TRIGGER refuse ON claimd.job");
     ck_assert_int_eq(released(), 1);
     ck_assert_int_eq(released(), 0);
-    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.jobs WHERE id = 5").text, "available");
+    ck_assert_str_eq(sql_text(db, "SELECT state FROM claimd.jobs WHERE id = 5"), "available");
 }
 END_TEST
 
@@ -292,17 +292,17 @@ END_TEST
 /* Neither of the two calls sees what the other one adds. */
 START_TEST(B9_two_calls_at_once_close_no_circle)
 {
-    struct pg *other = side_open(NULL);
+    struct sql *other = sql_open(world.conninfo);
     run("SELECT claimd.enqueue('a')::text FROM generate_series(3, 4)");
     run("SELECT claimd.after(2, '{3}')::text");
     run("SELECT claimd.after(4, '{1}')::text");
     run("BEGIN");
     run("SELECT claimd.after(1, '{2}')::text");
-    (void)side_run(other, "SET lock_timeout = '200ms'");
+    sql_run(other, "SET lock_timeout = '200ms'");
     ASSERT_REFUSED(other, "SELECT claimd.after(3, '{4}')", "55P03", "lock timeout");
     run("COMMIT");
     ASSERT_REFUSED(other, "SELECT claimd.after(3, '{4}')", "CL003", "would be a circle");
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 

@@ -5,23 +5,23 @@
 
 #define ROUNDS 12
 
-static struct pg *db;
+static struct sql *db;
 
 static void run(const char *sql)
 {
-    (void)side_run(db, sql);
+    sql_run(db, "%s", sql);
 }
 
 static void setup(void)
 {
     world_setup();
-    db = side_open(NULL);
+    db = sql_open(world.conninfo);
     run("SELECT setseed(0.29)::text");
 }
 
 static void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 
@@ -140,7 +140,7 @@ START_TEST(B9_many_at_once_wait_go_on_and_die_as_each_by_itself)
         run(functions[i]);
     }
     for (int i = 0; i < ROUNDS; i++) {
-        const char *got = side_run(db, ways[_i]).text;
+        const char *got = sql_text(db, "%s", ways[_i]);
         ck_assert_msg(strncmp(got, "waits: ", strlen("waits: ")) == 0, "round %d: %s", i, got);
     }
 }
@@ -163,7 +163,7 @@ START_TEST(B9_of_many_the_first_whose_predecessor_is_unknown_is_named)
                    "jobs[1]: after: job 97 not found");
     ASSERT_REFUSED(db, MANY("{\"kind\": \"a\", \"after\": [97]}, {\"kind\": \"b\", \"prio\": 1}"),
                    "CL002", "jobs[1].prio: unknown");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
 }
 END_TEST
 
@@ -205,50 +205,39 @@ START_TEST(B9_of_many_one_that_was_there_already_does_not_wait)
     run("SELECT claimd.enqueue('a', unique_key => 'k')::text");
     run(MANY("{\"kind\": \"b\"}, {\"kind\": \"a\", \"unique_key\": \"k\", \"on_conflict\": "
              "\"ignore\", \"after_jobs\": [0]}, {\"kind\": \"c\", \"after_jobs\": [1]}"));
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(concat(id, kind, ' ', state), ',' ORDER BY "
-                                  "kind) FROM claimd.jobs")
-                         .text,
-                     "1a available,2b available,3c waiting");
     ck_assert_str_eq(
-        side_run(db, "SELECT concat(job_id, ' after ', after_id) FROM claimd.job_after").text,
+        sql_text(
+            db,
+            "SELECT string_agg(concat(id, kind, ' ', state), ',' ORDER BY kind) FROM claimd.jobs"),
+        "1a available,2b available,3c waiting");
+    ck_assert_str_eq(
+        sql_text(db, "SELECT concat(job_id, ' after ', after_id) FROM claimd.job_after"),
         "3 after 1");
 }
 END_TEST
 
 /* ---- at the same time ---- */
 
-static void on_made(void *ctx, enum status st, const struct pg_result *const *results,
-                    const struct err *err)
-{
-    bool *is_made = ctx;
-    (void)results;
-    ck_assert_msg(st == STATUS_OK, "%s", err->msg);
-    *is_made = true;
-}
-
 /* The call waits for the lock of job 1; meanwhile job 2, which its first element names, must be
  * free. */
 START_TEST(B9_many_at_once_lock_those_before_them_in_the_order_of_ids)
 {
-    static const struct pg_statement statements[] = {
-        {.name = "",
-         .sql = MANY("{\"kind\": \"b\", \"after\": [2]}, {\"kind\": \"b\", \"after\": [1]}")},
-        {.name = "",
-         .sql = MANY("{\"kind\": \"b\", \"after\": [2], \"unique_key\": \"k\"}, "
-                     "{\"kind\": \"b\", \"after\": [1], \"unique_key\": \"l\"}")},
+    static const char *const statements[] = {
+        MANY("{\"kind\": \"b\", \"after\": [2]}, {\"kind\": \"b\", \"after\": [1]}"),
+        MANY("{\"kind\": \"b\", \"after\": [2], \"unique_key\": \"k\"}, "
+             "{\"kind\": \"b\", \"after\": [1], \"unique_key\": \"l\"}"),
     };
-    struct pg *other = side_open(NULL);
-    bool is_made = false;
+    struct sql *other = sql_open(world.conninfo);
     run("SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
     run("BEGIN");
     run("SELECT id::text FROM claimd.job WHERE id = 1 FOR UPDATE");
-    ck_assert_int_eq(pg_send_one(other, &statements[_i], NULL, on_made, &is_made, NULL), STATUS_OK);
-    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_locks WHERE NOT granted") == 1);
+    sql_send(other, "%s", statements[_i]);
+    RUN_UNTIL(sql_number(db, "SELECT count(*)::text FROM pg_locks WHERE NOT granted") == 1);
     run("SELECT id::text FROM claimd.job WHERE id = 2 FOR UPDATE NOWAIT");
     run("COMMIT");
-    RUN_UNTIL(is_made);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_after"), 2);
-    pg_close(other);
+    (void)sql_wait(other);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_after"), 2);
+    sql_close(other);
 }
 END_TEST
 
@@ -260,9 +249,8 @@ START_TEST(B9_of_many_the_leader_looks_only_at_those_whose_predecessors_have_all
     run("SELECT claimd.cancel(1)");
     run(MANY("{\"kind\": \"b\", \"after\": [1, 2]}, {\"kind\": \"c\", \"after\": [1]}, "
              "{\"kind\": \"d\", \"after\": [1], \"after_jobs\": [0]}"));
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(kind, ' ') FROM claimd.job j JOIN "
-                                  "claimd.job_wake w ON w.job_id = j.id")
-                         .text,
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(kind, ' ') FROM claimd.job j JOIN "
+                                  "claimd.job_wake w ON w.job_id = j.id"),
                      "c");
 }
 END_TEST

@@ -15,13 +15,11 @@
 /* Makes batch 1 with jobs 1…count. */
 static void given_batch(int count)
 {
-    char sql[256];
-    (void)side_run(db, "SELECT claimd.batch_open('b', " FOLLOW_UP ")::text");
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(claimd.batch_add(1, claimd.enqueue('a')))::text FROM "
-                   "generate_series(1, %d)",
-                   count);
-    (void)side_run(db, sql);
+    sql_run(db, "SELECT claimd.batch_open('b', " FOLLOW_UP ")::text");
+    sql_run(
+        db,
+        "SELECT count(claimd.batch_add(1, claimd.enqueue('a')))::text FROM generate_series(1, %d)",
+        count);
 }
 
 #define RUN_ALL "UPDATE claimd.job SET state = 'running', fence = id + 100, attempt = 1"
@@ -31,20 +29,20 @@ static void given_batch(int count)
 START_TEST(B9_a_batch_counts_how_its_jobs_ended_and_is_followed_by_one_job_when_all_have)
 {
     given_batch(3);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "open 3 3 0 0 0");
+    ck_assert_str_eq(sql_text(db, COUNTS), "open 3 3 0 0 0");
     run(RUN_ALL);
     run(COMPLETE(1));
     run("SELECT claimd.batch_close(1)::text");
     run("SELECT claimd.batch_close(1)::text"); /* closing it again is not an error */
-    ck_assert_int_eq(side_number(db, END), 0);
+    ck_assert_int_eq(sql_number(db, END), 0);
     run(COMPLETE(2));
     run("UPDATE claimd.job SET state = 'available'");
     run("SELECT claimd.cancel(3)");
-    ck_assert_str_eq(side_run(db, COUNTS).text, "closed 3 0 2 0 1");
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_int_eq(side_number(db, END), 0);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "over 3 0 2 0 1 4");
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', id, kind, priority) FROM claimd.job").text,
+    ck_assert_str_eq(sql_text(db, COUNTS), "closed 3 0 2 0 1");
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_int_eq(sql_number(db, END), 0);
+    ck_assert_str_eq(sql_text(db, COUNTS), "over 3 0 2 0 1 4");
+    ck_assert_str_eq(sql_text(db, "SELECT concat_ws(' ', id, kind, priority) FROM claimd.job"),
                      "4 after 1");
 }
 END_TEST
@@ -54,8 +52,8 @@ START_TEST(B9_a_batch_that_is_not_closed_is_not_over)
     given_batch(1);
     run(RUN_ALL);
     run(COMPLETE(1));
-    ck_assert_int_eq(side_number(db, END), 0);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "open 1 0 1 0 0");
+    ck_assert_int_eq(sql_number(db, END), 0);
+    ck_assert_str_eq(sql_text(db, COUNTS), "open 1 0 1 0 0");
 }
 END_TEST
 
@@ -67,15 +65,15 @@ START_TEST(B9_jobs_that_somebody_has_deleted_count_as_cancelled_in_a_closed_batc
     run(RUN_ALL);
     run(COMPLETE(305));
     run("DELETE FROM claimd.job WHERE id BETWEEN 2 AND 250");
-    ck_assert_int_eq(side_number(db, REPAIR), 0); /* it is open: no one waits for its end */
+    ck_assert_int_eq(sql_number(db, REPAIR), 0); /* it is open: no one waits for its end */
     run("SELECT claimd.batch_close(1)::text");
-    ck_assert_int_eq(side_number(db, REPAIR), 249);
-    ck_assert_int_eq(side_number(db, REPAIR), 0);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "closed 305 55 1 0 249");
+    ck_assert_int_eq(sql_number(db, REPAIR), 249);
+    ck_assert_int_eq(sql_number(db, REPAIR), 0);
+    ck_assert_str_eq(sql_text(db, COUNTS), "closed 305 55 1 0 249");
     run("DELETE FROM claimd.job");
-    ck_assert_int_eq(side_number(db, REPAIR), 55);
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "over 305 0 1 0 304 306");
+    ck_assert_int_eq(sql_number(db, REPAIR), 55);
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_str_eq(sql_text(db, COUNTS), "over 305 0 1 0 304 306");
 }
 END_TEST
 
@@ -83,8 +81,8 @@ START_TEST(B9_an_empty_batch_is_over_when_it_is_closed)
 {
     run("SELECT claimd.batch_open()::text");
     run("SELECT claimd.batch_close(1)::text");
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "over 0 0 0 0 0");
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_str_eq(sql_text(db, COUNTS), "over 0 0 0 0 0");
 }
 END_TEST
 
@@ -93,29 +91,29 @@ START_TEST(B9_a_job_that_is_retried_opens_its_batch_again_unless_that_is_over)
     given_batch(2);
     run("SELECT claimd.cancel(1)");
     run("SELECT claimd.retry(1)::text");
-    ck_assert_str_eq(side_run(db, COUNTS).text, "open 2 2 0 0 0");
+    ck_assert_str_eq(sql_text(db, COUNTS), "open 2 2 0 0 0");
     run("SELECT claimd.batch_cancel(1)::text");
-    ck_assert_int_eq(side_number(db, END), 1);
+    ck_assert_int_eq(sql_number(db, END), 1);
     run("SELECT claimd.retry(1)::text");
-    ck_assert_str_eq(side_run(db, COUNTS).text, "over 2 0 0 0 2 3");
+    ck_assert_str_eq(sql_text(db, COUNTS), "over 2 0 0 0 2 3");
 }
 END_TEST
 
 START_TEST(B9_a_batch_is_not_over_while_a_retry_of_its_job_has_yet_to_commit)
 {
-    struct pg *operator= side_open(NULL);
+    struct sql *operator= sql_open(world.conninfo);
     given_batch(2);
     run("SELECT claimd.batch_cancel(1)::text");
-    (void)side_run(operator, "BEGIN");
-    (void)side_run(operator, "SELECT claimd.retry(1)::text");
-    ck_assert_int_eq(side_number(db, END), 0);
-    (void)side_run(operator, "COMMIT");
-    ck_assert_int_eq(side_number(db, END), 0);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "closed 2 1 0 0 1");
+    sql_run(operator, "BEGIN");
+    sql_run(operator, "SELECT claimd.retry(1)::text");
+    ck_assert_int_eq(sql_number(db, END), 0);
+    sql_run(operator, "COMMIT");
+    ck_assert_int_eq(sql_number(db, END), 0);
+    ck_assert_str_eq(sql_text(db, COUNTS), "closed 2 1 0 0 1");
     run("SELECT claimd.cancel(1)");
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_str_eq(side_run(db, COUNTS).text, "over 2 0 0 0 2 3");
-    pg_close(operator);
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_str_eq(sql_text(db, COUNTS), "over 2 0 0 0 2 3");
+    sql_close(operator);
 }
 END_TEST
 
@@ -135,18 +133,17 @@ START_TEST(B9_a_batch_is_not_over_when_a_job_was_retried_since_its_end_was_looke
     run("CREATE TRIGGER wait_for_go BEFORE INSERT ON claimd.job FOR EACH ROW WHEN (NEW.kind ="
         " 'after') EXECUTE FUNCTION wait_for_go()");
     sql_send(leader, "SELECT claimd.end_batches()");
-    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE '%"
-                              "end_batches%' AND wait_event = 'PgSleep'") == 1);
+    RUN_UNTIL(sql_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE "
+                             "'%%end_batches%%' AND wait_event = 'PgSleep'") == 1);
     run("SELECT claimd.retry(max(id))::text FROM claimd.job_history");
     run("INSERT INTO go VALUES (1)");
     sql_wait(leader);
     sql_close(leader);
     ck_assert_int_eq(
-        side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE state = 'over'"), 60);
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(DISTINCT state || open, ' ') FROM"
-                                  " claimd.batches")
-                         .text,
-                     "closed1 over0");
+        sql_number(db, "SELECT count(*)::text FROM claimd.batches WHERE state = 'over'"), 60);
+    ck_assert_str_eq(
+        sql_text(db, "SELECT string_agg(DISTINCT state || open, ' ') FROM claimd.batches"),
+        "closed1 over0");
 }
 END_TEST
 
@@ -155,13 +152,13 @@ START_TEST(B9_a_job_of_the_same_transaction_may_be_added_and_a_rollback_takes_it
     run("SELECT claimd.batch_open()::text");
     run("BEGIN");
     run("SELECT claimd.batch_add(1, claimd.enqueue('a'))::text");
-    struct pg *other = side_open(NULL);
-    ck_assert_str_eq(side_try(other, "SET lock_timeout = '10ms'").code, "");
+    struct sql *other = sql_open(world.conninfo);
+    sql_run(other, "SET lock_timeout = '10ms'");
     /* Closing waits for the session that is adding. */
-    ck_assert_str_eq(side_try(other, "SELECT claimd.batch_close(1)").code, "55P03");
+    ASSERT_REFUSED(other, "SELECT claimd.batch_close(1)", "55P03", "");
     run("ROLLBACK");
-    ck_assert_str_eq(side_run(db, COUNTS).text, "open 0 0 0 0 0");
-    pg_close(other);
+    ck_assert_str_eq(sql_text(db, COUNTS), "open 0 0 0 0 0");
+    sql_close(other);
 }
 END_TEST
 
@@ -223,14 +220,14 @@ START_TEST(feat_B29_a_batch_all_of_whose_jobs_completed_is_followed_by_on_succes
 {
     given_batch_with_outcomes();
     run(COMPLETE(2));
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_str_eq(side_run(db, MADE).text, "3 report {\"to\": 1, \"batch_id\": 1},"
-                                              "4 publish {\"batch_id\": 1}");
-    ck_assert_str_eq(side_run(db, "SELECT concat_ws(' ', follow_up_job, outcome_job) FROM "
-                                  "claimd.batch_status(1)")
-                         .text,
-                     "3 4");
-    ck_assert_int_eq(side_number(db, END), 0);
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_str_eq(sql_text(db, MADE), "3 report {\"to\": 1, \"batch_id\": 1},"
+                                         "4 publish {\"batch_id\": 1}");
+    ck_assert_str_eq(
+        sql_text(db,
+                 "SELECT concat_ws(' ', follow_up_job, outcome_job) FROM claimd.batch_status(1)"),
+        "3 4");
+    ck_assert_int_eq(sql_number(db, END), 0);
 }
 END_TEST
 
@@ -239,15 +236,15 @@ START_TEST(feat_B29_a_batch_with_a_job_that_did_not_complete_is_followed_by_on_f
     given_batch_with_outcomes();
     run("UPDATE claimd.job SET state = 'available'");
     run("SELECT claimd.cancel(2)");
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_str_eq(side_run(db, MADE).text, "3 report {\"to\": 1, \"batch_id\": 1},"
-                                              "4 alert {\"batch_id\": 1}");
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_str_eq(sql_text(db, MADE), "3 report {\"to\": 1, \"batch_id\": 1},"
+                                         "4 alert {\"batch_id\": 1}");
     run("SELECT claimd.batch_open('c', on_success => '{\"kind\": \"publish\"}')::text");
     run("SELECT claimd.batch_add(2, claimd.enqueue('a'))::text");
     run("SELECT claimd.batch_cancel(2)::text");
-    ck_assert_int_eq(side_number(db, END), 1); /* without a follow-up */
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 2 AND "
-                                     "state = 'over' AND outcome_job IS NULL AND error IS NULL"),
+    ck_assert_int_eq(sql_number(db, END), 1); /* without a follow-up */
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 2 AND "
+                                    "state = 'over' AND outcome_job IS NULL AND error IS NULL"),
                      1);
 }
 END_TEST
@@ -257,11 +254,11 @@ START_TEST(feat_B29_what_follows_a_batch_is_made_all_or_none)
     given_batch_with_outcomes();
     run(COMPLETE(2));
     run("SELECT claimd.limit_open('default', 1)::text");
-    ck_assert_int_eq(side_number(db, END), 0); /* room for only one of the two */
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_int_eq(sql_number(db, END), 0); /* room for only one of the two */
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
     run("SELECT claimd.limit_open('default', 2)::text");
-    ck_assert_int_eq(side_number(db, END), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+    ck_assert_int_eq(sql_number(db, END), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
 }
 END_TEST
 
@@ -269,8 +266,8 @@ START_TEST(feat_B29_a_job_knows_its_batch)
 {
     given_batch(1);
     run("SELECT claimd.enqueue('a')::text");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.batch_of(1)::text").text, "1");
-    ck_assert_int_eq(side_number(db, "SELECT count(claimd.batch_of(2))::text"), 0);
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.batch_of(1)::text"), "1");
+    ck_assert_int_eq(sql_number(db, "SELECT count(claimd.batch_of(2))::text"), 0);
 }
 END_TEST
 
@@ -280,10 +277,10 @@ START_TEST(B9_a_follow_up_that_can_not_be_made_keeps_no_other_batch_from_its_end
     run("SELECT claimd.batch_open('c', '{\"kind\": \"after\"}')::text");
     run("SELECT claimd.batch_close(id)::text FROM claimd.batch");
     run("UPDATE claimd.batch SET follow_up = '{\"kind\": \"no kind\"}' WHERE id = 1");
-    ck_assert_int_eq(side_number(db, END), 2);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 1 AND "
-                                     "state = 'over' AND error LIKE '%kind: must match%'"),
+    ck_assert_int_eq(sql_number(db, END), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.batches WHERE id = 1 AND "
+                                    "state = 'over' AND error LIKE '%%kind: must match%%'"),
                      1);
 }
 END_TEST

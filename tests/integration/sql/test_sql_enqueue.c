@@ -40,9 +40,9 @@ START_TEST(a_kind_that_no_worker_has_served_is_told_by_a_notice)
     PGconn *conn = PQconnectdb(world.conninfo);
     ck_assert_int_eq(PQstatus(conn), CONNECTION_OK);
     (void)PQsetNoticeProcessor(conn, on_notice, NULL);
-    (void)side_run(db, "SELECT claimd.set_kind('mial', '{\"max_attempts\": 3}')::text");
+    sql_run(db, "SELECT claimd.set_kind('mial', '{\"max_attempts\": 3}')::text");
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial')"), 0); /* no worker yet */
-    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('mail') RETURNING 'x'");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('mail') RETURNING 'x'");
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mail')"), 0);
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mail', unique_key => 'a')"), 0);
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial')"), 1);
@@ -50,8 +50,8 @@ START_TEST(a_kind_that_no_worker_has_served_is_told_by_a_notice)
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue('mial', unique_key => 'b')"), 1);
     ck_assert_int_eq(told(conn, "SELECT claimd.enqueue_unique('mial', unique_key => 'c')"), 1);
     ck_assert_int_eq(told(conn, many), 2); /* each name once */
-    ck_assert_str_eq(side_run(db, JOBS).text, "10");
-    (void)side_run(db, "WITH gone AS (DELETE FROM claimd.kind RETURNING 1) SELECT 'x' FROM gone");
+    ck_assert_str_eq(sql_text(db, JOBS), "10");
+    sql_run(db, "WITH gone AS (DELETE FROM claimd.kind RETURNING 1) SELECT 'x' FROM gone");
     PQfinish(conn);
 }
 END_TEST
@@ -59,31 +59,28 @@ END_TEST
 START_TEST(enqueue_many_takes_what_enqueue_takes)
 {
     ck_assert_str_eq(
-        side_run(db, "SELECT string_agg(name, ' ' ORDER BY n) FROM pg_proc, unnest(proargnames) "
-                     "WITH ORDINALITY AS p(name, n) WHERE oid = 'claimd.enqueue'::regproc")
-            .text,
-        side_run(db,
-                 "SELECT array_to_string(array_remove(claimd.request_keys(), 'after_jobs'), ' ')")
-            .text);
+        sql_text(db, "SELECT string_agg(name, ' ' ORDER BY n) FROM pg_proc, unnest(proargnames) "
+                     "WITH ORDINALITY AS p(name, n) WHERE oid = 'claimd.enqueue'::regproc"),
+        sql_text(db,
+                 "SELECT array_to_string(array_remove(claimd.request_keys(), 'after_jobs'), ' ')"));
 }
 END_TEST
 
 START_TEST(enqueue_many_stores_each_element_as_enqueue_would)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('plain')::text");
-    (void)side_run(db, "SELECT claimd.enqueue('mail', '{\"to\": \"x\"}', 'slow', 9, '2100-01-01', "
-                       "3, '90 s', share_key => 'tenant', tags => '{a,b}', metadata => "
-                       "'{\"m\": 1}')::text");
-    (void)side_run(db, "SELECT claimd.enqueue_many('[{\"kind\": \"plain\", \"queue\": null}, "
-                       "{\"kind\": \"mail\", \"args\": {\"to\": \"x\"}, \"queue\": \"slow\", "
-                       "\"priority\": 9, \"scheduled_at\": \"2100-01-01\", \"max_attempts\": 3, "
-                       "\"timeout\": 90, \"share_key\": \"tenant\", \"tags\": [\"a\", \"b\"], "
-                       "\"metadata\": {\"m\": 1}}]')::text");
+    sql_run(db, "SELECT claimd.enqueue('plain')::text");
+    sql_run(db, "SELECT claimd.enqueue('mail', '{\"to\": \"x\"}', 'slow', 9, '2100-01-01', 3, '90 "
+                "s', share_key => 'tenant', tags => '{a,b}', metadata => '{\"m\": 1}')::text");
+    sql_run(
+        db,
+        "SELECT claimd.enqueue_many('[{\"kind\": \"plain\", \"queue\": null}, {\"kind\": \"mail\", "
+        "\"args\": {\"to\": \"x\"}, \"queue\": \"slow\", \"priority\": 9, \"scheduled_at\": "
+        "\"2100-01-01\", \"max_attempts\": 3, \"timeout\": 90, \"share_key\": \"tenant\", "
+        "\"tags\": [\"a\", \"b\"], \"metadata\": {\"m\": 1}}]')::text");
     ck_assert_str_eq(
-        side_run(db, "SELECT count(*) || ' ' || count(DISTINCT to_jsonb(j) - '{id,created_at,"
-                     "scheduled_at,ready_at}'::text[]) || ' ' || count(DISTINCT scheduled_at) "
-                     "FILTER (WHERE kind = 'mail') FROM claimd.job j")
-            .text,
+        sql_text(db, "SELECT count(*) || ' ' || count(DISTINCT to_jsonb(j) - "
+                     "'{id,created_at,scheduled_at,ready_at}'::text[]) || ' ' || count(DISTINCT "
+                     "scheduled_at) FILTER (WHERE kind = 'mail') FROM claimd.job j"),
         "4 2 1");
 }
 END_TEST
@@ -112,55 +109,51 @@ static const struct {
 
 START_TEST(each_way_to_enqueue_stores_all_that_a_job_may_be_given)
 {
-    char sql[512];
     put_whole_job(db);
-    (void)side_run(db, "CREATE TABLE given AS SELECT r.* FROM before,"
-                       " jsonb_populate_record(NULL::claimd.job_request, row) r");
-    (void)side_run(db, "DELETE FROM claimd.job");
-    (void)side_run(db, TRY_WAY);
-    (void)snprintf(
-        sql, sizeof sql,
-        "SELECT try_way('%s', ARRAY(SELECT k FROM unnest(claimd.request_keys()) k, before"
-        " WHERE row ? k AND k <> '%s'))",
-        ways[_i].way, ways[_i].without);
-    ck_assert_str_eq(side_run(db, sql).text, "");
+    sql_run(db, "CREATE TABLE given AS SELECT r.* FROM before, "
+                "jsonb_populate_record(NULL::claimd.job_request, row) r");
+    sql_run(db, "DELETE FROM claimd.job");
+    sql_run(db, "%s", TRY_WAY);
+    ck_assert_str_eq(
+        sql_text(db,
+                 "SELECT try_way('%s', ARRAY(SELECT k FROM unnest(claimd.request_keys()) k, before "
+                 "WHERE row ? k AND k <> '%s'))",
+                 ways[_i].way, ways[_i].without),
+        "");
 }
 END_TEST
 
 START_TEST(the_ids_come_in_the_order_of_the_array)
 {
     ck_assert_str_eq(
-        side_run(db,
-                 "WITH ids AS MATERIALIZED (SELECT id, n FROM claimd.enqueue_many((SELECT "
-                 "jsonb_agg(jsonb_build_object('kind', 'a', 'args', g)) FROM generate_series(1, "
-                 "3000) g)) WITH ORDINALITY AS t(id, n)) SELECT count(*) || ' ' || max(id) || ' ' "
-                 "|| bool_and(id = n) FROM ids")
-            .text,
+        sql_text(db, "WITH ids AS MATERIALIZED (SELECT id, n FROM claimd.enqueue_many((SELECT "
+                     "jsonb_agg(jsonb_build_object('kind', 'a', 'args', g)) FROM "
+                     "generate_series(1, 3000) g)) WITH ORDINALITY AS t(id, n)) SELECT count(*) || "
+                     "' ' || max(id) || ' ' || bool_and(id = n) FROM ids"),
         "3000 3000 true");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job WHERE args::bigint = "
-                                     "id"),
-                     3000);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.enqueue_many('[]')"), 0);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job WHERE args::bigint = id"), 3000);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.enqueue_many('[]')"), 0);
 }
 END_TEST
 
 START_TEST(feat_B28_a_share_key_is_kept_and_gives_the_same_share_on_each_way_in)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', share_key => 't')::text");
-    (void)side_run(db, "SELECT claimd.enqueue('a', share_key => 't', unique_key => 'u')::text");
-    (void)side_run(db, "SELECT claimd.enqueue_many('[{\"kind\": \"a\", \"share_key\": \"t\"},"
-                       " {\"kind\": \"a\"}]')::text");
-    (void)side_run(db, "SET ROLE claimd_producer");
-    (void)side_run(db, "INSERT INTO claimd.job (kind, share_key, share) VALUES ('a', 't',"
-                       " claimd.share_of('t')), ('a', NULL, COALESCE(claimd.share_of(NULL), 0))");
+    sql_run(db, "SELECT claimd.enqueue('a', share_key => 't')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', share_key => 't', unique_key => 'u')::text");
+    sql_run(db, "SELECT claimd.enqueue_many('[{\"kind\": \"a\", \"share_key\": \"t\"}, {\"kind\": "
+                "\"a\"}]')::text");
+    sql_run(db, "SET ROLE claimd_producer");
+    sql_run(db, "INSERT INTO claimd.job (kind, share_key, share) VALUES ('a', 't', "
+                "claimd.share_of('t')), ('a', NULL, COALESCE(claimd.share_of(NULL), 0))");
     ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, share_key) VALUES ('a', 't')", "23514",
                    "job_share_key_form");
-    (void)side_run(db, "RESET ROLE");
-    ck_assert_str_eq(side_run(db, "SELECT count(*) || ' ' || count(DISTINCT share) || ' ' ||"
-                                  " (SELECT max(share) FROM claimd.job WHERE share_key IS NULL)"
-                                  " FROM claimd.job WHERE share_key = 't'")
-                         .text,
-                     "4 1 0");
+    sql_run(db, "RESET ROLE");
+    ck_assert_str_eq(
+        sql_text(db,
+                 "SELECT count(*) || ' ' || count(DISTINCT share) || ' ' || (SELECT max(share) "
+                 "FROM claimd.job WHERE share_key IS NULL) FROM claimd.job WHERE share_key = 't'"),
+        "4 1 0");
     ASSERT_REFUSED(db, "SELECT claimd.enqueue('a', share_key => repeat('k', 513))", "CL002",
                    "share_key: must have 1 to 512 bytes");
 }
@@ -171,12 +164,13 @@ START_TEST(B40_shares_stay_below_64_until_the_upgrade_is_finished)
 {
     static const char most[] = "SELECT max(claimd.share_of('t' || n))::text FROM"
                                " generate_series(1, 2000) n";
-    int64_t many = side_number(db, "SELECT count(DISTINCT claimd.share_of('t' || n))::text FROM"
-                                   " generate_series(1, 2000) n");
+    int64_t many = sql_number(
+        db,
+        "SELECT count(DISTINCT claimd.share_of('t' || n))::text FROM generate_series(1, 2000) n");
     ck_assert_int_gt(many, 1700); /* 2,000 less about 120 collisions */
-    ck_assert_int_gt(side_number(db, most), 16000);
-    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
-    ck_assert_int_eq(side_number(db, most), 63);
+    ck_assert_int_gt(sql_number(db, "%s", most), 16000);
+    sql_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    ck_assert_int_eq(sql_number(db, "%s", most), 63);
 }
 END_TEST
 
@@ -228,24 +222,26 @@ START_TEST(H1_enqueue_many_names_the_element_and_the_field_and_stores_nothing)
         (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue_many(%s)::text", wrong[i].jobs);
         ASSERT_REFUSED(db, sql, "CL002", wrong[i].text);
     }
-    ck_assert_int_eq(side_number(db, JOBS), 0);
+    ck_assert_int_eq(sql_number(db, JOBS), 0);
 }
 END_TEST
 
 START_TEST(a_producer_may_call_enqueue_many_and_not_its_parts)
 {
-    struct pg *producer = side_open("claimd_producer");
-    (void)side_run(producer, "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}]')::text");
+    struct sql *producer = sql_open(world.conninfo);
+    sql_run(producer, "SET ROLE claimd_producer");
+    sql_run(producer, "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}]')::text");
     ASSERT_REFUSED(producer, "SELECT claimd.enqueue_many('[{\"kind\": \"A\"}]')::text", "CL002",
                    "jobs[0].kind");
     ASSERT_REFUSED(producer, "SELECT claimd.refuse_requests('[{\"kind\": \"a\"}]')", "42501",
                    "refuse_requests");
-    pg_close(producer);
-    struct pg *worker = side_open("claimd_worker");
+    sql_close(producer);
+    struct sql *worker = sql_open(world.conninfo);
+    sql_run(worker, "SET ROLE claimd_worker");
     ASSERT_REFUSED(worker, "SELECT claimd.enqueue_many('[{\"kind\": \"a\"}]')::text", "42501",
                    "enqueue_many");
-    pg_close(worker);
-    ck_assert_int_eq(side_number(db, JOBS), 1);
+    sql_close(worker);
+    ck_assert_int_eq(sql_number(db, JOBS), 1);
 }
 END_TEST
 
@@ -255,11 +251,9 @@ START_TEST(a_backoff_is_taken_and_refused_as_the_worker_reads_it)
 {
     char sql[512];
     for (size_t i = 0; i < ARRAY_COUNT(backoff_delays); i++) {
-        (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', backoff => '%s')::text",
-                       backoff_delays[i].text);
-        (void)side_run(db, sql);
+        sql_run(db, "SELECT claimd.enqueue('a', backoff => '%s')::text", backoff_delays[i].text);
     }
-    ck_assert_int_eq(side_number(db, JOBS), ARRAY_COUNT(backoff_delays));
+    ck_assert_int_eq(sql_number(db, JOBS), ARRAY_COUNT(backoff_delays));
     for (size_t i = 0; i < ARRAY_COUNT(backoff_malformed); i++) {
         (void)snprintf(sql, sizeof sql, "SELECT claimd.enqueue('a', backoff => '%s')::text",
                        backoff_malformed[i]);
@@ -273,19 +267,17 @@ START_TEST(a_backoff_is_taken_and_refused_as_the_worker_reads_it)
                        backoff_malformed[i]);
         ASSERT_REFUSED(db, sql, "23514", "job_backoff");
     }
-    ck_assert_int_eq(side_number(db, JOBS), ARRAY_COUNT(backoff_delays));
+    ck_assert_int_eq(sql_number(db, JOBS), ARRAY_COUNT(backoff_delays));
 }
 END_TEST
 
 START_TEST(feat_B29_an_array_says_which_of_its_jobs_were_made)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', unique_key => 'k')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', unique_key => 'k')::text");
     ck_assert_str_eq(
-        side_run(db,
-                 "SELECT string_agg(id || ' ' || inserted, ',') FROM claimd.enqueue_many_unique("
-                 "'[{\"kind\": \"b\"}, {\"kind\": \"a\", \"unique_key\": \"k\", "
-                 "\"on_conflict\": \"ignore\"}, {\"kind\": \"c\"}]')")
-            .text,
+        sql_text(db, "SELECT string_agg(id || ' ' || inserted, ',') FROM "
+                     "claimd.enqueue_many_unique('[{\"kind\": \"b\"}, {\"kind\": \"a\", "
+                     "\"unique_key\": \"k\", \"on_conflict\": \"ignore\"}, {\"kind\": \"c\"}]')"),
         "2 true,1 false,3 true");
     ASSERT_REFUSED(db, "SELECT claimd.enqueue_many_unique('{}')", "CL002",
                    "jobs: must be a JSON array of objects");
@@ -296,19 +288,18 @@ END_TEST
 
 START_TEST(feat_B29_jobs_of_an_array_may_come_after_others_of_it)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('z')::text");
-    (void)side_run(db, "SELECT count(*)::text FROM claimd.enqueue_many('[{\"kind\": \"a\"}, "
-                       "{\"kind\": \"b\"}, {\"kind\": \"c\", \"after_jobs\": [0, 1], "
-                       "\"after\": [1], \"if_dead\": \"run\"}]')");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(kind || ' ' || state, ',' ORDER BY id) FROM "
-                                  "claimd.jobs")
-                         .text,
-                     "z available,a available,b available,c waiting");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(a.after_id::text, ' ' ORDER BY after_id) || "
-                                  "min(w.if_dead) FROM claimd.job_after a JOIN claimd.job_wait w "
-                                  "USING (job_id)")
-                         .text,
-                     "1 2 3run");
+    sql_run(db, "SELECT claimd.enqueue('z')::text");
+    sql_run(
+        db,
+        "SELECT count(*)::text FROM claimd.enqueue_many('[{\"kind\": \"a\"}, {\"kind\": \"b\"}, "
+        "{\"kind\": \"c\", \"after_jobs\": [0, 1], \"after\": [1], \"if_dead\": \"run\"}]')");
+    ck_assert_str_eq(
+        sql_text(db, "SELECT string_agg(kind || ' ' || state, ',' ORDER BY id) FROM claimd.jobs"),
+        "z available,a available,b available,c waiting");
+    ck_assert_str_eq(
+        sql_text(db, "SELECT string_agg(a.after_id::text, ' ' ORDER BY after_id) || min(w.if_dead) "
+                     "FROM claimd.job_after a JOIN claimd.job_wait w USING (job_id)"),
+        "1 2 3run");
 }
 END_TEST
 
@@ -326,7 +317,7 @@ START_TEST(feat_B29_a_position_that_is_no_element_before_is_refused)
     ASSERT_REFUSED(db, AFTER("\"a\""), "CL002", "jobs[1].after_jobs: must be of type integer[]");
     ASSERT_REFUSED(db, "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"after_jobs\": [0]}')",
                    "CL002", "follow_up.after_jobs: must be");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
 }
 END_TEST
 

@@ -25,26 +25,20 @@ static void setup_kind(void)
 /* Claims all jobs; returns the number of each key. */
 static const char *claim(void)
 {
-    static struct side_reply reply;
     run("CREATE TEMPORARY TABLE IF NOT EXISTS got (id bigint)");
     run("INSERT INTO got SELECT id FROM claimd.claim_limited(ARRAY(SELECT id FROM claimd.job WHERE "
         "state = 'available'), gen_random_uuid(), '{a}', '{}')");
-    reply = side_run(db, "SELECT string_agg(key || ' ' || jobs, ',' ORDER BY key) FROM (SELECT "
-                         "exclusive_key AS key, count(*) AS jobs FROM claimd.job WHERE state = "
-                         "'running' GROUP BY 1) AS j");
-    return reply.text;
+    return sql_text(
+        db, "SELECT string_agg(key || ' ' || jobs, ',' ORDER BY key) FROM (SELECT exclusive_key AS "
+            "key, count(*) AS jobs FROM claimd.job WHERE state = 'running' GROUP BY 1) AS j");
 }
 
 static const char *limits(const char *key)
 {
-    static struct side_reply reply;
-    char sql[256];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT concat_ws(' ', max_running, rate, is_grouped) FROM claimd.key_limit "
-                   "WHERE key = '%s'",
-                   key);
-    reply = side_run(db, sql);
-    return reply.text;
+    return sql_text(db,
+                    "SELECT concat_ws(' ', max_running, rate, is_grouped) FROM claimd.key_limit "
+                    "WHERE key = '%s'",
+                    key);
 }
 
 #define GROUPED "SELECT count(*)::text FROM claimd.key_limit WHERE is_grouped"
@@ -57,7 +51,7 @@ START_TEST(feat_B29_each_key_of_a_pattern_has_its_own_places)
     enqueue("machine", 3);
     ck_assert_str_eq(claim(), "customer:1 2,customer:2 2,machine 1");
     ck_assert_str_eq(claim(), "customer:1 2,customer:2 2,machine 1");
-    ck_assert_int_eq(side_number(db, GROUPED), 2);
+    ck_assert_int_eq(sql_number(db, GROUPED), 2);
 }
 END_TEST
 
@@ -69,11 +63,10 @@ START_TEST(feat_B29_each_key_of_a_pattern_has_its_own_rate)
     enqueue("customer:2", 3);
     ck_assert_str_eq(claim(), "customer:1 1,customer:2 1");
     ck_assert_str_eq(claim(), "customer:1 1,customer:2 1");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.next_of_rates(10)"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.next_of_rates(10)"), 0);
     run("UPDATE claimd.key_limit SET tokens = 1 WHERE key = 'customer:2'");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(j.exclusive_key, ',') FROM "
-                                  "claimd.next_of_rates(10) n JOIN claimd.job j USING (id)")
-                         .text,
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(j.exclusive_key, ',') FROM "
+                                  "claimd.next_of_rates(10) n JOIN claimd.job j USING (id)"),
                      "customer:2");
     ck_assert_str_eq(claim(), "customer:1 1,customer:2 2");
 }
@@ -113,7 +106,7 @@ START_TEST(feat_B29_a_pattern_may_be_changed_and_taken_back)
     run("SELECT claimd.limit_key('c:1', 9)::text"); /* its own row, instead of the pattern's */
     ck_assert_str_eq(limits("c:1"), "9 f");
     run("SELECT claimd.limit_key('c:*', NULL)::text");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.key_group"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.key_group"), 0);
     ck_assert_str_eq(limits("c:vip:1"), "1 t");
     ck_assert_str_eq(limits("c:1"), "9 f");
 }
@@ -126,14 +119,14 @@ START_TEST(feat_B29_rows_of_keys_that_nobody_uses_go_once_their_bucket_is_full)
     enqueue("c:1", 1);
     (void)claim();
     run("SELECT count(*)::text FROM claimd.free_leaked()");
-    ck_assert_int_eq(side_number(db, GROUPED), 1); /* it runs */
+    ck_assert_int_eq(sql_number(db, GROUPED), 1); /* it runs */
     run("SELECT claimd.complete_in_tx(id, fence)::text FROM claimd.job");
     run("DELETE FROM claimd.exclusive");
     run("SELECT count(*)::text FROM claimd.free_leaked()");
-    ck_assert_int_eq(side_number(db, GROUPED), 1); /* a start is missing in its bucket */
+    ck_assert_int_eq(sql_number(db, GROUPED), 1); /* a start is missing in its bucket */
     run("UPDATE claimd.key_limit SET filled_at = filled_at - interval '2 hours'");
     run("SELECT count(*)::text FROM claimd.free_leaked()");
-    ck_assert_int_eq(side_number(db, GROUPED), 0);
+    ck_assert_int_eq(sql_number(db, GROUPED), 0);
 }
 END_TEST
 
@@ -162,14 +155,15 @@ START_TEST(feat_B29_of_two_claims_with_the_same_new_keys_both_come_to_an_end)
     (void)claim();
     sql_send(other, "SELECT count(*) FROM claimd.claim_limited(ARRAY(SELECT id FROM claimd.job "
                     "ORDER BY id DESC), gen_random_uuid(), '{a}', '{}')");
-    RUN_UNTIL(side_number(db, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type "
-                              "= 'Lock'") == 1);
+    RUN_UNTIL(
+        sql_number(
+            db, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == 1);
     run("COMMIT");
     sql_wait(other);
-    ck_assert_int_eq(side_number(db, "SELECT max(n)::text FROM (SELECT count(*) AS n FROM "
-                                     "claimd.job WHERE state = 'running' GROUP BY "
-                                     "exclusive_key) AS k"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT max(n)::text FROM (SELECT count(*) AS n FROM claimd.job WHERE state "
+                       "= 'running' GROUP BY exclusive_key) AS k"),
+        1);
     sql_close(other);
 }
 END_TEST
@@ -179,9 +173,8 @@ START_TEST(feat_B29_what_is_no_pattern_is_a_key)
     run("SELECT claimd.limit_key('customer*', 2)::text");
     run("SELECT claimd.limit_key('*', 2)::text");
     run("SELECT claimd.limit_key('a/b/*', 2)::text");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.key_limit"), 2);
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(prefix, ',') FROM claimd.key_group").text,
-                     "a/b/");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.key_limit"), 2);
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(prefix, ',') FROM claimd.key_group"), "a/b/");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key('c:*', 0)", "CL002", "max_running: must be 1 to");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key_rate('c:*', 5, '0 s')", "CL002", "per: must be");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key(repeat('c', 511) || ':*', 2)", "CL002",

@@ -28,7 +28,7 @@ START_TEST(feat_D3_so_many_jobs_of_a_kind_run_in_all_queues_and_others_go_on)
     run("SELECT claimd.set_kind('a', '{\"max_running\": 2}')::text");
     ck_assert_str_eq(text(CLAIM), "1,2,5,6,7");
     ck_assert_str_eq(text(CLAIM), "");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.key_waiting"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.key_waiting"), 2);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(feat_D3_a_kind_that_nobody_has_announced_can_have_a_limit)
     run("SELECT claimd.set_kind('later', '{\"max_running\": 3}')::text");
     ck_assert_str_eq(text("SELECT string_agg(name, ',') FROM claimd.kind WHERE limited"), "later");
     run("SELECT claimd.set_kind('later', '{\"max_running\": null}')::text");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.kind"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.kind"), 2);
 }
 END_TEST
 

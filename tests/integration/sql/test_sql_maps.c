@@ -112,9 +112,8 @@ END_TEST
 START_TEST(map_two_loaders_do_not_load_a_chunk_twice)
 {
     given_map();
-    struct side_reply r = side_try(db, LOAD("NULL", 1, 3, false));
-    ck_assert_str_eq(r.code, "CL003");
-    ck_assert_str_eq(r.text, "map m is being loaded by another claimctl");
+    ck_assert_str_eq(sql_refusal(db, "%s", LOAD("NULL", 1, 3, false)),
+                     "CL003 map m is being loaded by another claimctl");
     ck_assert_str_eq(text("SELECT count(*)::text FROM claimd.job"), "3");
 }
 END_TEST
@@ -127,15 +126,12 @@ START_TEST(map_another_query_key_kind_or_command_is_refused)
         {"'SELECT 1 AS id', 'id', 'sleep', NULL", "map m has another kind: noop"},
         {"'SELECT 1 AS id', 'id', 'noop', '[\"/bin/x\"]'", "map m has another command: "},
     };
-    char sql[300];
     given_map();
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT claimd.map_begin('m', %s, 'default', NULL, NULL, NULL)::text",
-                       cases[i][0]);
-        struct side_reply r = side_try(db, sql);
-        ck_assert_str_eq(r.code, "CL003");
-        ck_assert_str_eq(r.text, cases[i][1]);
+        const char *why = sql_refusal(
+            db, "SELECT claimd.map_begin('m', %s, 'default', NULL, NULL, NULL)", cases[i][0]);
+        ck_assert_msg(strncmp(why, "CL003 ", 6) == 0, "%s", why);
+        ck_assert_str_eq(why + 6, cases[i][1]);
     }
 }
 END_TEST
@@ -195,7 +191,7 @@ START_TEST(map_nothing_starts_while_it_is_paused_and_its_limit_is_back_afterward
     given_map();
     run("SELECT claimd.map_pause('m', true)::text");
     ck_assert_str_eq(text("SELECT max_running::text FROM claimd.key_limit"), "0");
-    ck_assert_int_eq(side_number(db, "SELECT claimd.key_places('map:m')::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.key_places('map:m')::text"), 0);
     run("SELECT claimd.map_limit('m', '7', '10/s')::text");
     ck_assert_str_eq(text("SELECT concat_ws(' ', max_running, rate) FROM claimd.key_limit"),
                      "0 10");
@@ -203,27 +199,27 @@ START_TEST(map_nothing_starts_while_it_is_paused_and_its_limit_is_back_afterward
     ck_assert_str_eq(text("SELECT concat_ws(' ', max_running, rate) FROM claimd.key_limit"),
                      "7 10");
     run("SELECT claimd.map_limit('m', '1', 'none')::text"); /* as for a key without a row */
-    ck_assert_int_eq(side_number(db, "SELECT claimd.key_places('map:m')::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.key_places('map:m')::text"), 1);
 }
 END_TEST
 
 START_TEST(map_what_is_cancelled_loads_no_more_and_is_dropped_with_its_results)
 {
     given_map();
-    ck_assert_str_eq(side_try(db, "SELECT claimd.map_drop('m', 10)::text").text,
-                     "map m has open jobs: cancel it first");
+    ck_assert_str_eq(sql_refusal(db, "SELECT claimd.map_drop('m', 10)::text"),
+                     "CL003 map m has open jobs: cancel it first");
     ck_assert_str_eq(
         text("SELECT concat_ws(' ', last_key, jobs) FROM claimd.map_cancel('m', NULL)"),
         "map:m:3 3");
-    ck_assert_str_eq(side_try(db, LOAD("'3'", 4, 4, true)).text, "map m was cancelled");
+    ck_assert_str_eq(sql_refusal(db, "%s", LOAD("'3'", 4, 4, true)), "CL003 map m was cancelled");
     run(MOVE);
     ck_assert_str_eq(text(COUNTS), "cancelled 3 0 0 0 3");
-    ck_assert_int_eq(side_number(db, "SELECT claimd.map_drop('m', 2)::text"), 2);
-    ck_assert_int_eq(side_number(db, "SELECT claimd.map_drop('m', 2)::text"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT claimd.map_drop('m', 2)::text"), 0);
-    ck_assert_int_eq(side_number(db,
-                                 "SELECT (SELECT count(*) FROM claimd.map) + (SELECT count(*) FROM "
-                                 "claimd.map_count) + (SELECT count(*) FROM claimd.key_limit)"),
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.map_drop('m', 2)::text"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.map_drop('m', 2)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.map_drop('m', 2)::text"), 0);
+    ck_assert_int_eq(sql_number(db,
+                                "SELECT (SELECT count(*) FROM claimd.map) + (SELECT count(*) FROM "
+                                "claimd.map_count) + (SELECT count(*) FROM claimd.key_limit)"),
                      0);
 }
 END_TEST
@@ -235,14 +231,14 @@ START_TEST(map_no_more_jobs_are_due_than_may_soon_start)
 {
     run(BEGIN_MAP("m"));
     run(LOAD("NULL", 1, 40, true));
-    ck_assert_int_eq(side_number(db, DUE), 4); /* twice its two places */
+    ck_assert_int_eq(sql_number(db, DUE), 4); /* twice its two places */
     ck_assert_str_eq(text(FEED), "0");
     run(RUN_ALL " WHERE ready_at <= now()");
     ck_assert_str_eq(text(FEED), "4");
     run(COMPLETE_ALL);
     run(MOVE);
     ck_assert_str_eq(text(FEED), "8"); /* plus twice the four that have ended */
-    ck_assert_int_eq(side_number(db, DUE), 12);
+    ck_assert_int_eq(sql_number(db, DUE), 12);
     run(RUN_ALL " WHERE ready_at <= now()");
     run("SELECT claimd.map_pause('m', true)::text");
     ck_assert_str_eq(text(FEED), "0");
@@ -266,10 +262,10 @@ START_TEST(map_without_a_limit_jobs_are_due_without_a_key_until_there_is_one)
     ck_assert_str_eq(text(KEYS), "3 2097 t"); /* those that run, without a key */
     ck_assert_str_eq(text(FEED), "4");
     ck_assert_str_eq(text("SELECT running::text FROM claimd.maps"), "3");
-    ck_assert_str_eq(side_try(db, "SELECT claimd.map_limit('m', 'many', NULL)::text").text,
-                     "max_running: must be 1 to 1000, or none");
-    ck_assert_str_eq(side_try(db, "SELECT claimd.map_limit('m', '1001', NULL)::text").text,
-                     "max_running: must be 1 to 1000");
+    ck_assert_str_eq(sql_refusal(db, "SELECT claimd.map_limit('m', 'many', NULL)::text"),
+                     "CL002 max_running: must be 1 to 1000, or none");
+    ck_assert_str_eq(sql_refusal(db, "SELECT claimd.map_limit('m', '1001', NULL)::text"),
+                     "CL002 max_running: must be 1 to 1000");
     run("SELECT claimd.map_limit('m', 'none', NULL)::text");
     ck_assert_str_eq(text(FEED), "1996");
     ck_assert_str_eq(text("SELECT count(*)::text FROM claimd.key_limit"), "0");
@@ -286,8 +282,7 @@ END_TEST
 START_TEST(map_an_edit_can_not_make_a_job_of_another_map_or_of_none)
 {
     given_map();
-    ck_assert_str_eq(
-        side_try(db, "SELECT claimd.edit(1, '{\"unique_key\": \"map:m:9\"}')::text").code, "CL002");
+    ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"unique_key\": \"map:m:9\"}')::text", "CL002", "");
     ck_assert_str_eq(text("SELECT has_column_privilege('claimd_producer', 'claimd.job', 'flags', "
                           "'INSERT')::text"),
                      "false");

@@ -7,18 +7,15 @@
 
 static int64_t number(const char *sql)
 {
-    return side_number(db, sql);
+    return sql_number(db, "%s", sql);
 }
 
 /* Adds a finished job, as its worker leaves it; returns its id. */
 static int64_t finished(const char *state)
 {
-    char sql[128];
     int64_t id = number("SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
-    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job_history SET state = '%s' WHERE id = %lld",
-                   state, (long long)id);
-    (void)side_run(db, sql);
+    sql_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
+    sql_run(db, "UPDATE claimd.job_history SET state = '%s' WHERE id = %lld", state, (long long)id);
     return id;
 }
 
@@ -28,17 +25,17 @@ static int64_t finished(const char *state)
 
 START_TEST(queues_and_kinds_are_paused_once_and_resumed_once)
 {
-    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_queue('q.1')::text").text, "true");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_queue('q.1')::text").text, "false");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.pause_queue('q.1')::text"), "true");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.pause_queue('q.1')::text"), "false");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.queue WHERE paused"), 1);
-    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_queue('q.1')::text").text, "true");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_queue('q.1')::text").text, "false");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_queue('nobody')::text").text, "false");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "true");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "false");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "true");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.resume_kind('a')::text").text, "false");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.resume_queue('q.1')::text"), "true");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.resume_queue('q.1')::text"), "false");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.resume_queue('nobody')::text"), "false");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.pause_kind('a')::text"), "true");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.pause_kind('a')::text"), "false");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.resume_kind('a')::text"), "true");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.resume_kind('a')::text"), "false");
     ASSERT_REFUSED(db, "SELECT claimd.limit_queue('No', 1)", "CL002", "queue: must match");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key('', 2)", "CL002", "key: must have 1 to 512");
     ASSERT_REFUSED(db, "SELECT claimd.limit_key(NULL, 2)", "CL002", "key: must have 1 to 512");
@@ -70,14 +67,15 @@ END_TEST
 START_TEST(feat_B29_all_queues_are_paused_and_resumed)
 {
     static const char paused[] = "SELECT string_agg(q, ' ') FROM claimd.pause_all_queues() AS q";
-    (void)side_run(db, "SELECT claimd.enqueue('a', queue => q)::text "
-                       "FROM unnest('{q1,q2,q2,q3}'::text[]) AS q");
-    (void)side_run(db, "SELECT claimd.limit_queue('limited', 5)");
-    (void)side_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, "
-                       "state_dir, token_prefix, version, queues) VALUES (" WORKER
-                       ", now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{q1,served}')");
-    (void)side_run(db, "SELECT claimd.pause_queue('q3')::text");
-    ck_assert_str_eq(side_run(db, paused).text, "limited q1 q2 served");
+    sql_run(
+        db,
+        "SELECT claimd.enqueue('a', queue => q)::text FROM unnest('{q1,q2,q2,q3}'::text[]) AS q");
+    sql_run(db, "SELECT claimd.limit_queue('limited', 5)");
+    sql_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+                "token_prefix, version, queues) VALUES (" WORKER
+                ", now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{q1,served}')");
+    sql_run(db, "SELECT claimd.pause_queue('q3')::text");
+    ck_assert_str_eq(sql_text(db, "%s", paused), "limited q1 q2 served");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.pause_all_queues()"), 0);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.queue WHERE paused"), 5);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.resume_all_queues()"), 5);
@@ -87,23 +85,23 @@ END_TEST
 
 START_TEST(a_queue_gets_a_weight_and_loses_it_and_its_other_settings_stay)
 {
-    (void)side_run(db, "SELECT claimd.limit_open('q', 7)::text");
-    (void)side_run(db, "SELECT claimd.weigh_queue('q', 9)::text");
+    sql_run(db, "SELECT claimd.limit_open('q', 7)::text");
+    sql_run(db, "SELECT claimd.weigh_queue('q', 9)::text");
     ck_assert_int_eq(number("SELECT (max_open * 100 + weight)::text FROM claimd.queue"), 709);
-    (void)side_run(db, "SELECT claimd.weigh_queue('q', 100)::text");
+    sql_run(db, "SELECT claimd.weigh_queue('q', 100)::text");
     ck_assert_int_eq(number("SELECT weight::text FROM claimd.queue"), 100);
-    (void)side_run(db, "SELECT claimd.weigh_queue('q', NULL)::text");
+    sql_run(db, "SELECT claimd.weigh_queue('q', NULL)::text");
     ck_assert_int_eq(number("SELECT max_open::text FROM claimd.queue WHERE weight IS NULL"), 7);
 }
 END_TEST
 
 START_TEST(a_kind_is_not_paused_while_programs_may_work_that_would_go_on_with_it)
 {
-    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
-    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('a')");
+    sql_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
     ASSERT_REFUSED(db, "SELECT claimd.pause_kind('a')", "CL003", "claimctl db finish");
-    (void)side_run(db, "SELECT claimd.finish_upgrade()::text");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.pause_kind('a')::text").text, "true");
+    sql_run(db, "SELECT claimd.finish_upgrade()::text");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.pause_kind('a')::text"), "true");
 }
 END_TEST
 
@@ -111,32 +109,30 @@ START_TEST(a_worker_is_asked_only_if_it_hears)
 {
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "not found");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(NULL, 'quiet')", "CL003", "not found");
-    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
-    (void)side_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, "
-                       "state_dir, token_prefix, version, queues, built_for) VALUES (" WORKER
-                       ", now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', 1)");
+    sql_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    sql_run(db, "INSERT INTO claimd.worker (worker_id, stale_at, pid, slots, host, state_dir, "
+                "token_prefix, version, queues, built_for) VALUES (" WORKER
+                ", now() + interval '1 h', 1, 1, 'h', '/s', 'p', '1', '{default}', 1)");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'stop')", "CL002", "what: must be");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "older release");
-    (void)side_run(
-        db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
-    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')");
-    ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "quiet");
-    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')");
-    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')");
-    ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "");
-    (void)side_run(db, "UPDATE claimd.worker SET quiet = true");
+    sql_run(db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
+    sql_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')");
+    ck_assert_str_eq(sql_text(db, "SELECT asked FROM claimd.worker"), "quiet");
+    sql_run(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')");
+    sql_run(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')");
+    ck_assert_str_eq(sql_text(db, "SELECT asked FROM claimd.worker"), "");
+    sql_run(db, "UPDATE claimd.worker SET quiet = true");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "by a signal");
-    (void)side_run(db, "UPDATE claimd.worker SET quiet = false, built_for = 16");
+    sql_run(db, "UPDATE claimd.worker SET quiet = false, built_for = 16");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "older release");
-    (void)side_run(
-        db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
-    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'drain')");
+    sql_run(db, "UPDATE claimd.worker SET built_for = (SELECT schema_version FROM claimd.cluster)");
+    sql_run(db, "SELECT claimd.ask_worker(" WORKER ", 'drain')");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'resume')", "CL003", "asked to drain");
-    (void)side_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')"); /* already draining */
-    ck_assert_str_eq(side_run(db, "SELECT asked FROM claimd.worker").text, "drain");
-    (void)side_run(db, "UPDATE claimd.worker SET stale_at = now()");
+    sql_run(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')"); /* already draining */
+    ck_assert_str_eq(sql_text(db, "SELECT asked FROM claimd.worker"), "drain");
+    sql_run(db, "UPDATE claimd.worker SET stale_at = now()");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "is silent");
-    (void)side_run(db, "UPDATE claimd.worker SET stopped = true");
+    sql_run(db, "UPDATE claimd.worker SET stopped = true");
     ASSERT_REFUSED(db, "SELECT claimd.ask_worker(" WORKER ", 'quiet')", "CL003", "has ended");
 }
 END_TEST
@@ -146,12 +142,12 @@ END_TEST
 START_TEST(a_deleted_job_leaves_nothing_behind)
 {
     (void)finished("discarded");
-    (void)side_run(db, "SELECT claimd.retry(1)::text");
+    sql_run(db, "SELECT claimd.retry(1)::text");
     ASSERT_REFUSED(db, "SELECT claimd.delete_job(1)", "CL003", "job 1 is available: only a");
-    (void)side_run(db, "SELECT claimd.cancel(1)");
-    (void)side_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, "
-                       "started_at, outcome) VALUES (1, 1, 1, " WORKER ", now(), 'failed')");
-    ck_assert_str_eq(side_run(db, "SELECT claimd.delete_job(1)").text, "cancelled");
+    sql_run(db, "SELECT claimd.cancel(1)");
+    sql_run(db, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+                "outcome) VALUES (1, 1, 1, " WORKER ", now(), 'failed')");
+    ck_assert_str_eq(sql_text(db, "SELECT claimd.delete_job(1)"), "cancelled");
     ck_assert_int_eq(number("SELECT ((SELECT count(*) FROM claimd.job_history) + "
                             "(SELECT count(*) FROM claimd.job_attempt))::text"),
                      0);
@@ -162,34 +158,33 @@ END_TEST
 
 START_TEST(a_paused_kind_holds_up_no_other_job_of_its_key)
 {
-    (void)side_run(db, "INSERT INTO claimd.kind (name) VALUES ('a'), ('b')");
-    (void)side_run(db, "SELECT claimd.enqueue('a', exclusive_key => 'k')::text");
-    (void)side_run(db, "SELECT claimd.enqueue('b', exclusive_key => 'k')::text");
+    sql_run(db, "INSERT INTO claimd.kind (name) VALUES ('a'), ('b')");
+    sql_run(db, "SELECT claimd.enqueue('a', exclusive_key => 'k')::text");
+    sql_run(db, "SELECT claimd.enqueue('b', exclusive_key => 'k')::text");
     ck_assert_int_eq(number("SELECT id::text FROM claimd.next_of_keys('{k}')"), 1);
-    (void)side_run(db, "SELECT claimd.pause_kind('a')::text");
+    sql_run(db, "SELECT claimd.pause_kind('a')::text");
     ck_assert_int_eq(number("SELECT id::text FROM claimd.next_of_keys('{k}')"), 2);
-    (void)side_run(db, "SELECT claimd.pause_queue('default')::text");
+    sql_run(db, "SELECT claimd.pause_queue('default')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.next_of_keys('{k}')"), 0);
 }
 END_TEST
 
 START_TEST(what_is_set_of_a_kind_stays_until_it_is_taken_back)
 {
-    (void)side_run(db,
-                   "INSERT INTO claimd.kind (name, max_attempts, timeout) VALUES ('a', 7, '1 h')");
-    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 3, \"backoff\": "
-                       "\"fixed:1s\"}')::text");
-    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 4}')::text");
-    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"keep_log\": true}')::text");
+    sql_run(db, "INSERT INTO claimd.kind (name, max_attempts, timeout) VALUES ('a', 7, '1 h')");
+    sql_run(
+        db,
+        "SELECT claimd.set_kind('a', '{\"max_attempts\": 3, \"backoff\": \"fixed:1s\"}')::text");
+    sql_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": 4}')::text");
+    sql_run(db, "SELECT claimd.set_kind('a', '{\"keep_log\": true}')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE keep_log"), 1);
-    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"keep_log\": null}')::text");
+    sql_run(db, "SELECT claimd.set_kind('a', '{\"keep_log\": null}')::text");
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 4 AND NOT "
                "keep_log AND backoff = 'fixed:1s' AND timeout = '1 h' AND set_by_hand = "
                "'{\"max_attempts\": 4, \"backoff\": \"fixed:1s\"}'"),
         1);
-    (void)side_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": null, \"backoff\": null}')"
-                       "::text");
+    sql_run(db, "SELECT claimd.set_kind('a', '{\"max_attempts\": null, \"backoff\": null}')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.kind WHERE max_attempts = 7 AND "
                             "backoff IS NULL AND set_by_hand = '{}' AND of_plugin = '{}'"),
                      1);
@@ -217,8 +212,8 @@ END_TEST
 
 START_TEST(an_edit_changes_what_it_names_and_is_recorded)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', '{\"n\": 1}', tags => '{x}', "
-                       "scheduled_at => now() + interval '1 h')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', '{\"n\": 1}', tags => '{x}', scheduled_at => now() + "
+                "interval '1 h')::text");
     ck_assert_int_eq(number("SELECT claimd.edit(1, '{\"args\": {\"n\": 2}, \"priority\": 7, "
                             "\"max_attempts\": 5, \"timeout\": \"10 s\", \"metadata\": {}}')"
                             "::text"),
@@ -247,14 +242,14 @@ END_TEST
 
 START_TEST(a_job_that_gets_another_lane_or_time_is_due_like_a_new_one)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 3)");
-    (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h')::text");
-    (void)side_run(db, "CREATE TABLE before AS SELECT id, ready_at, clock_timestamp() AS at "
-                       "FROM claimd.job");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"queue\": \"other\"}')::text");
-    (void)side_run(db, "SELECT claimd.edit(2, '{\"priority\": 1}')::text");
-    (void)side_run(db, "SELECT claimd.edit(3, '{\"priority\": 4, \"args\": [3]}')::text");
-    (void)side_run(db, "SELECT claimd.edit(4, '{\"scheduled_at\": \"2001-01-01 00:00Z\"}')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 3)");
+    sql_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h')::text");
+    sql_run(db,
+            "CREATE TABLE before AS SELECT id, ready_at, clock_timestamp() AS at FROM claimd.job");
+    sql_run(db, "SELECT claimd.edit(1, '{\"queue\": \"other\"}')::text");
+    sql_run(db, "SELECT claimd.edit(2, '{\"priority\": 1}')::text");
+    sql_run(db, "SELECT claimd.edit(3, '{\"priority\": 4, \"args\": [3]}')::text");
+    sql_run(db, "SELECT claimd.edit(4, '{\"scheduled_at\": \"2001-01-01 00:00Z\"}')::text");
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.job j JOIN before b USING (id) WHERE "
                "id IN (1, 2, 4) AND j.ready_at >= b.at"),
@@ -263,12 +258,12 @@ START_TEST(a_job_that_gets_another_lane_or_time_is_due_like_a_new_one)
         number("SELECT count(*)::text FROM claimd.job j JOIN before b USING (id) WHERE "
                "id = 3 AND j.ready_at = b.ready_at"),
         1); /* it has kept its place */
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": \"2100-01-01 00:00Z\"}')::text");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"priority\": 2}')::text");
+    sql_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": \"2100-01-01 00:00Z\"}')::text");
+    sql_run(db, "SELECT claimd.edit(1, '{\"priority\": 2}')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE id = 1 AND scheduled_at = "
                             "'2100-01-01 00:00Z'"),
                      1);
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": null}')::text");
+    sql_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": null}')::text");
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.job WHERE id = 1 AND scheduled_at <= "
                "clock_timestamp()"),
@@ -304,7 +299,7 @@ static const struct {
 START_TEST(an_edit_names_what_is_wrong_and_changes_nothing)
 {
     char sql[256];
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
     for (size_t i = 0; i < ARRAY_COUNT(bad_patches); i++) {
         (void)snprintf(sql, sizeof sql, "SELECT claimd.edit(1, %s)", bad_patches[i].patch);
         ASSERT_REFUSED(db, sql, "CL002", bad_patches[i].message);
@@ -320,26 +315,26 @@ END_TEST
 
 START_TEST(an_edit_is_refused_where_the_state_or_the_version_forbids_it)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, EDIT ")::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, EDIT ")::text");
     ASSERT_REFUSED(db, EDIT ", 1)", "CL003", "job 1 has version 2, not 1: look at it again");
-    (void)side_run(db, "UPDATE claimd.job SET attempt = 3");
+    sql_run(db, "UPDATE claimd.job SET attempt = 3");
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"max_attempts\": 3}')", "CL003",
                    "job 1 has had 3 attempts: max_attempts must be more");
-    (void)side_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
+    sql_run(db, "UPDATE claimd.cluster SET oldest_program = 1");
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"queue\": \"q\"}')", "CL003", "db finish");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
+    sql_run(db, "UPDATE claimd.job SET state = 'running'");
     ASSERT_REFUSED(db, EDIT ")", "CL003",
                    "job 1 is running: only a queued job can be edited, or its next");
     ASSERT_REFUSED(db, EDIT ", apply => 'soon')", "CL002", "apply: must be now or next");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
-    (void)side_run(db, "SELECT claimd.cancel(1)");
+    sql_run(db, "UPDATE claimd.job SET state = 'available'");
+    sql_run(db, "SELECT claimd.cancel(1)");
     ASSERT_REFUSED(db, EDIT ")", "CL003", "job 1 is cancelled already");
     ASSERT_REFUSED(db, "SELECT claimd.edit(7, '{\"args\": 1}')", "CL003", "job 7 not found");
-    (void)side_run(db, "SELECT claimd.retry(1)::text"); /* version numbers continue */
+    sql_run(db, "SELECT claimd.retry(1)::text"); /* version numbers continue */
     ck_assert_int_eq(number(EDIT ", 2)::text"), 3);
-    (void)side_run(db, "SELECT claimd.cancel(1)");
-    (void)side_run(db, "SELECT claimd.delete_job(1)");
+    sql_run(db, "SELECT claimd.cancel(1)");
+    sql_run(db, "SELECT claimd.delete_job(1)");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job_edit"), 0);
 }
 END_TEST
@@ -352,8 +347,8 @@ END_TEST
 
 START_TEST(A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', tags => '{x}')::text");
-    (void)side_run(db, RUN_1);
+    sql_run(db, "SELECT claimd.enqueue('a', tags => '{x}')::text");
+    sql_run(db, RUN_1);
     ASSERT_REFUSED(db, "SELECT claimd.edit(1, '{\"max_attempts\": 1}', apply => 'next')", "CL003",
                    "job 1 has had 1 attempts");
     ck_assert_int_eq(number("SELECT claimd.edit(1, '{\"args\": 1, \"timeout\": \"5 s\"}', 1, "
@@ -364,8 +359,8 @@ START_TEST(A4_an_edit_of_a_running_job_is_kept_for_its_next_attempt)
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '{}' AND tags IS "
                             "NOT NULL AND flags = 64"),
                      1);
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
-    (void)side_run(db, CLAIM_1);
+    sql_run(db, "UPDATE claimd.job SET state = 'available'");
+    sql_run(db, CLAIM_1);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '2' AND tags IS "
                             "NULL AND timeout = '5 s' AND version = 3 AND flags = 0 AND state = "
                             "'running' AND attempt = 2"),
@@ -377,19 +372,19 @@ END_TEST
 /* The trigger stands for another session that commits while the claim applies other edits. */
 START_TEST(A4_a_job_that_becomes_available_during_a_claim_is_not_claimed_without_its_kept_edit)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1, fence = id, worker_id"
-                       " = gen_random_uuid(), attempted_at = clock_timestamp()");
-    (void)side_run(db, "SELECT claimd.edit(id, '{\"args\": 2}', apply => 'next')::text FROM"
-                       " claimd.job");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available' WHERE id = 1");
-    (void)side_run(db,
-                   "CREATE FUNCTION gives_back() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN"
-                   " UPDATE claimd.job SET state = ''available'' WHERE id = 2 AND args <> ''2'';"
-                   " RETURN NULL; END'");
-    (void)side_run(db, "CREATE TRIGGER gives_back AFTER UPDATE ON claimd.job_edit"
-                       " EXECUTE FUNCTION gives_back()");
-    (void)side_run(db, "SELECT claimd.claim_limited('{1,2}', gen_random_uuid(), '{a}', '{}')");
+    sql_run(db, "SELECT claimd.enqueue('a')::text FROM generate_series(1, 2)");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1, fence = id, worker_id = "
+                "gen_random_uuid(), attempted_at = clock_timestamp()");
+    sql_run(db, "SELECT claimd.edit(id, '{\"args\": 2}', apply => 'next')::text FROM claimd.job");
+    sql_run(db, "UPDATE claimd.job SET state = 'available' WHERE id = 1");
+    sql_run(
+        db,
+        "CREATE FUNCTION gives_back() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE claimd.job "
+        "SET state = ''available'' WHERE id = 2 AND args <> ''2''; RETURN NULL; END'");
+    sql_run(
+        db,
+        "CREATE TRIGGER gives_back AFTER UPDATE ON claimd.job_edit EXECUTE FUNCTION gives_back()");
+    sql_run(db, "SELECT claimd.claim_limited('{1,2}', gen_random_uuid(), '{a}', '{}')");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE state = 'running' AND args"
                             " <> '2'"),
                      0);
@@ -398,24 +393,23 @@ END_TEST
 
 START_TEST(A4_a_kept_edit_comes_before_one_of_the_queued_job_and_ends_with_it)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, RUN_1);
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 1, \"priority\": 1}', apply => 'next')"
-                       "::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
-    (void)side_run(db, EDIT ")::text");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 3}', apply => 'next')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, RUN_1);
+    sql_run(db, "SELECT claimd.edit(1, '{\"args\": 1, \"priority\": 1}', apply => 'next')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'available'");
+    sql_run(db, EDIT ")::text");
+    sql_run(db, "SELECT claimd.edit(1, '{\"args\": 3}', apply => 'next')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND priority = "
                             "1 AND version = 4 AND flags = 0"),
                      1);
-    (void)side_run(db, RUN_1);
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"args\": 4}', apply => 'next')::text");
-    (void)side_run(db, "SELECT claimd.complete_in_tx(1, 2)::text");
+    sql_run(db, RUN_1);
+    sql_run(db, "SELECT claimd.edit(1, '{\"args\": 4}', apply => 'next')::text");
+    sql_run(db, "SELECT claimd.complete_in_tx(1, 2)::text");
     ck_assert_int_eq(number("SELECT version::text FROM claimd.job_edit WHERE applied_at IS NULL"),
                      5);
     ck_assert_int_eq(number("SELECT claimd.retry(1, true)::text"), 1);
-    (void)side_run(db, "UPDATE claimd.job SET flags = 64"); /* a stale flag */
-    (void)side_run(db, CLAIM_1);
+    sql_run(db, "UPDATE claimd.job SET flags = 64"); /* a stale flag */
+    sql_run(db, CLAIM_1);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE args = '3' AND flags = 0 "
                             "AND state = 'running'"),
                      1);
@@ -424,14 +418,13 @@ END_TEST
 
 START_TEST(an_edit_gives_and_takes_a_key_and_a_backoff)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', backoff => 'fixed:1s')::text");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"exclusive_key\": \"m\", \"backoff\": "
-                       "\"fixed:5s\"}')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', backoff => 'fixed:1s')::text");
+    sql_run(db,
+            "SELECT claimd.edit(1, '{\"exclusive_key\": \"m\", \"backoff\": \"fixed:5s\"}')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE flags = 2 AND "
                             "exclusive_key = 'm' AND backoff = 'fixed:5s'"),
                      1);
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"exclusive_key\": null, \"backoff\": null}')"
-                       "::text");
+    sql_run(db, "SELECT claimd.edit(1, '{\"exclusive_key\": null, \"backoff\": null}')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE flags = 0 AND "
                             "exclusive_key IS NULL AND backoff IS NULL"),
                      1);
@@ -444,14 +437,14 @@ END_TEST
 
 START_TEST(an_edit_gives_a_job_to_another_tenant_and_to_none)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', share_key => 'anna')::text");
-    (void)side_run(db, "CREATE TABLE before AS SELECT ready_at FROM claimd.job");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"share_key\": \"bob\"}')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', share_key => 'anna')::text");
+    sql_run(db, "CREATE TABLE before AS SELECT ready_at FROM claimd.job");
+    sql_run(db, "SELECT claimd.edit(1, '{\"share_key\": \"bob\"}')::text");
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.job, before b WHERE share_key = 'bob' "
                "AND share = claimd.share_of('bob') AND job.ready_at > b.ready_at"),
         1); /* as new in that lane, so that the feed finds it */
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"share_key\": null}')::text");
+    sql_run(db, "SELECT claimd.edit(1, '{\"share_key\": null}')::text");
     ck_assert_int_eq(
         number("SELECT count(*)::text FROM claimd.job WHERE share_key IS NULL AND share = 0"), 1);
     ck_assert_int_eq(
@@ -467,9 +460,9 @@ END_TEST
 
 START_TEST(B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "SELECT claimd.after(claimd.enqueue('a', unique_key => 'u'), '{1}')::text");
-    (void)side_run(db, "SELECT claimd.edit(2, '{\"scheduled_at\": \"2100-01-01 00:00Z\"}')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "SELECT claimd.after(claimd.enqueue('a', unique_key => 'u'), '{1}')::text");
+    sql_run(db, "SELECT claimd.edit(2, '{\"scheduled_at\": \"2100-01-01 00:00Z\"}')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs, claimd.job_wait w WHERE state "
                             "= 'waiting' AND w.scheduled_at = '2100-01-01 00:00Z'"),
                      1);
@@ -478,8 +471,7 @@ START_TEST(B9_an_edit_of_the_time_of_a_job_that_waits_lets_it_wait)
                "'scheduled_at' LIKE '2%-01-01%' AND before ->> 'scheduled_at' NOT LIKE "
                "'2285%'"),
         1);
-    (void)side_run(db, "SELECT claimd.enqueue('a', unique_key => 'u', on_conflict => 'reschedule')"
-                       "::text");
+    sql_run(db, "SELECT claimd.enqueue('a', unique_key => 'u', on_conflict => 'reschedule')::text");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs, claimd.job_wait w WHERE state "
                             "= 'waiting' AND w.scheduled_at <= clock_timestamp()"),
                      1);

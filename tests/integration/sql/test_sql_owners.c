@@ -50,7 +50,7 @@ START_TEST(feat_B39_without_owners_every_producer_may_cancel_every_job)
     run("SELECT state FROM claimd.job_status(1)");
     run("SELECT claimd.cancel(1)");
     as_superuser();
-    ck_assert_str_eq(side_run(db, OWNERS).text, "1 -");
+    ck_assert_str_eq(sql_text(db, OWNERS), "1 -");
 }
 END_TEST
 
@@ -70,7 +70,7 @@ START_TEST(feat_B39_a_job_belongs_to_the_role_that_made_it_in_whatever_way)
     as_superuser();
     run("SELECT claimd.set_owners(false)");
     run("SELECT claimd.enqueue('a')::text");
-    ck_assert_str_eq(side_run(db, OWNERS).text, "1 shop,2 shop,3 shop,4 shop,5 billing,6 -");
+    ck_assert_str_eq(sql_text(db, OWNERS), "1 shop,2 shop,3 shop,4 shop,5 billing,6 -");
 }
 END_TEST
 
@@ -82,7 +82,7 @@ START_TEST(feat_B39_a_job_keeps_its_owner_to_its_end_and_through_a_retry)
     run("SELECT claimd.cancel(1)");
     as_superuser();
     run("SELECT claimd.retry(1)::text");
-    ck_assert_str_eq(side_run(db, OWNERS).text, "1 billing,1 billing,2 billing");
+    ck_assert_str_eq(sql_text(db, OWNERS), "1 billing,1 billing,2 billing");
 }
 END_TEST
 
@@ -119,10 +119,9 @@ START_TEST(feat_B39_a_stranger_is_refused_with_the_owner_and_what_would_help)
 {
     make_jobs();
     ASSERT_REFUSED(db, strange[_i], "42501", "belongs to role shop: role billing may not act");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(id::text, ',') FROM claimd.own_jobs").text,
-                     "2");
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(id::text, ',') FROM claimd.own_jobs"), "2");
     as_superuser();
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
 }
 END_TEST
 
@@ -136,8 +135,7 @@ START_TEST(feat_B39_another_login_of_the_same_role_may_and_so_may_admins_and_rea
     as_superuser();
     as("shop_2026", NULL); /* it could SET ROLE shop */
     run("SELECT state FROM claimd.job_status(1)");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(id::text, ',') FROM claimd.own_jobs").text,
-                     "1");
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(id::text, ',') FROM claimd.own_jobs"), "1");
     run("SELECT claimd.cancel(1)");
     as_superuser();
     as("boss", NULL);
@@ -155,7 +153,7 @@ START_TEST(feat_B39_what_follows_a_batch_belongs_to_who_opened_it)
     run("SELECT claimd.batch_close(1)::text");
     as_superuser();
     run("SELECT count(*)::text FROM claimd.end_batches()");
-    ck_assert_str_eq(side_run(db, OWNERS).text, "1 billing");
+    ck_assert_str_eq(sql_text(db, OWNERS), "1 billing");
 }
 END_TEST
 

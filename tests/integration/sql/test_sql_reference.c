@@ -24,7 +24,7 @@ static const char parts[] =
                   "THEN 'setof ' ELSE '' END || " TYPE(
                       "prorettype") " FROM f WHERE prorettype <> 'record'::regtype) SELECT ";
 
-static struct pg *db;
+static struct sql *db;
 static char page[PAGE_MAX]; /* each run of whitespace is one space */
 
 static void setup(void)
@@ -32,7 +32,7 @@ static void setup(void)
     char path[512];
     size_t len = 0;
     world_setup();
-    db = side_open(NULL);
+    db = sql_open(world.conninfo);
     (void)snprintf(path, sizeof path, "%s/docs/guide/sql.md", getenv("CLAIMD_SOURCE_DIR"));
     FILE *file = fopen(path, "r");
     ck_assert_ptr_nonnull(file);
@@ -48,7 +48,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 
@@ -74,26 +74,23 @@ static size_t count_headings(void)
 
 START_TEST(the_reference_has_every_public_function_with_its_parameters_and_result)
 {
-    char sql[2048];
-    (void)snprintf(sql, sizeof sql, "%scount(*)::text FROM parts", parts);
-    int64_t count = side_number(db, sql);
+    int64_t count = sql_number(db, "%scount(*)::text FROM parts", parts);
     const char *begin = NULL;
     const char *end = NULL;
     size_t functions = 0;
     for (int64_t i = 0; i < count; i++) {
-        (void)snprintf(sql, sizeof sql, "%spart FROM parts ORDER BY proname, n OFFSET %lld LIMIT 1",
-                       parts, (long long)i);
-        struct side_reply r = side_run(db, sql);
-        if (r.text[0] == '#') {
+        const char *part = sql_text(db, "%spart FROM parts ORDER BY proname, n OFFSET %lld LIMIT 1",
+                                    parts, (long long)i);
+        if (part[0] == '#') {
             functions++;
-            begin = find_section(r.text + 1, &end);
-            ck_assert_msg(begin != NULL && end != NULL, "docs/guide/sql.md lacks %s", r.text + 1);
+            begin = find_section(part + 1, &end);
+            ck_assert_msg(begin != NULL && end != NULL, "docs/guide/sql.md lacks %s", part + 1);
             continue;
         }
-        const char *found = begin == NULL ? NULL : strstr(begin, r.text);
+        const char *found = begin == NULL ? NULL : strstr(begin, part);
         ck_assert_msg(found != NULL && found < end &&
-                          isalnum((unsigned char)found[strlen(r.text)]) == 0,
-                      "docs/guide/sql.md: '%s' is not in '%.60s…'", r.text, begin);
+                          isalnum((unsigned char)found[strlen(part)]) == 0,
+                      "docs/guide/sql.md: '%s' is not in '%.60s…'", part, begin);
     }
     ck_assert_uint_gt(functions, 30);
     ck_assert_uint_eq(count_headings(), functions);

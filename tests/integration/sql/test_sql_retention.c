@@ -6,17 +6,17 @@
 
 #include <stdio.h>
 
-static struct pg *db;
+static struct sql *db;
 
 static void run(const char *sql)
 {
-    (void)side_run(db, sql);
+    sql_run(db, "%s", sql);
 }
 
 static void setup(void)
 {
     world_setup();
-    db = side_open(NULL);
+    db = sql_open(world.conninfo);
     run("INSERT INTO claimd.kind (name) VALUES ('a'), ('b'), ('c')");
     run("CREATE FUNCTION given_day(n integer) RETURNS void LANGUAGE plpgsql AS $$ DECLARE day date "
         ":= (clock_timestamp() AT TIME ZONE 'UTC')::date - n; name text := 'job_history_' || "
@@ -47,22 +47,18 @@ static void setup(void)
 
 static void teardown(void)
 {
-    pg_close(db);
+    sql_close(db);
     world_teardown();
 }
 
 /* Returns the kept jobs of `days` days ago, as "kind queue state*count". */
 static const char *kept(int days)
 {
-    static struct side_reply r;
-    char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT COALESCE(string_agg(line, ' ' ORDER BY line), '') FROM (SELECT kind || "
-                   "':' || string_agg(DISTINCT queue, '+') || ':' || string_agg(DISTINCT state, "
-                   "'+') AS line FROM claimd.job_history WHERE id / 1000 = %d GROUP BY kind) x",
-                   days);
-    r = side_run(db, sql);
-    return r.text;
+    return sql_text(db,
+                    "SELECT COALESCE(string_agg(line, ' ' ORDER BY line), '') FROM (SELECT kind || "
+                    "':' || string_agg(DISTINCT queue, '+') || ':' || string_agg(DISTINCT state, "
+                    "'+') AS line FROM claimd.job_history WHERE id / 1000 = %d GROUP BY kind) x",
+                    days);
 }
 
 #define ALL "cancelled+completed+discarded"
@@ -80,16 +76,15 @@ START_TEST(of_the_snoozes_of_a_job_the_last_twenty_are_kept_and_no_day_full_of_t
         run(sql);
     }
     run(ATTEMPTS("snoozed", "1000", "1004"));
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome "
-                                     "= 'failed'"),
-                     30);
-    ck_assert_int_eq(side_number(db,
-                                 "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome "
-                                 "= 'snoozed' AND (fence BETWEEN 511 AND 530 OR fence >= 1000)"),
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome = 'failed'"),
+        30);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome = "
+                                    "'snoozed' AND (fence BETWEEN 511 AND 530 OR fence >= 1000)"),
                      25);
-    ck_assert_int_le(side_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome "
-                                     "= 'snoozed'"),
-                     100);
+    ck_assert_int_le(
+        sql_number(db, "SELECT count(*)::text FROM claimd.job_attempt WHERE outcome = 'snoozed'"),
+        100);
 }
 END_TEST
 
@@ -97,7 +92,7 @@ START_TEST(feat_B20_without_a_rule_no_job_of_a_kept_day_is_deleted)
 {
     run("SELECT given_day(5)");
     run("SELECT given_jobs(5)");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 0);
     ck_assert_str_eq(kept(5), "a:q+r:" ALL " b:q+r:" ALL " c:q+r:" ALL);
 }
 END_TEST
@@ -111,13 +106,14 @@ START_TEST(feat_B20_the_rule_of_a_kind_wins_over_that_of_a_queue_and_one_of_an_e
     run("SELECT claimd.retain_kind('a', '4 days')");
     run("SELECT claimd.retain_kind('b', '20 days')");
     run("SELECT claimd.retain_kind('b', '1 day', 'cancelled')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     /* a: 4 days, whatever the queue says; b: 20 days, cancelled 1; c in q: 3, discarded 10. */
     ck_assert_str_eq(kept(5), "b:q+r:completed+discarded c:q+r:" ALL);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_history WHERE kind = "
-                                     "'c' AND queue = 'q'"),
-                     1);
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 0);
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT count(*)::text FROM claimd.job_history WHERE kind = 'c' AND queue = 'q'"),
+        1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 0);
 }
 END_TEST
 
@@ -126,14 +122,13 @@ START_TEST(feat_B20_a_day_is_kept_for_its_longest_rule_and_what_has_none_goes_be
     run("SELECT given_day(16)");
     run("SELECT given_jobs(16)");
     run("SELECT claimd.retain_kind('a', '30 days', 'discarded')");
-    ck_assert_int_eq(side_number(db, "SELECT claimd.longest_days(14)::text"), 30);
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.longest_days(14)::text"), 30);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     ck_assert_str_eq(kept(16), "a:q+r:discarded");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.history_day WHERE NOT "
-                                     "is_empty"),
-                     1);
+    ck_assert_int_eq(
+        sql_number(db, "SELECT count(*)::text FROM claimd.history_day WHERE NOT is_empty"), 1);
     run("SELECT claimd.retain_kind('a', NULL)");
-    ck_assert_int_eq(side_number(db, "SELECT claimd.longest_days(14)::text"), 14);
+    ck_assert_int_eq(sql_number(db, "SELECT claimd.longest_days(14)::text"), 14);
 }
 END_TEST
 
@@ -142,13 +137,12 @@ START_TEST(feat_B20_a_new_rule_holds_for_days_that_were_looked_through_before)
     run("SELECT given_day(5)");
     run("SELECT given_jobs(5)");
     run("SELECT claimd.retain_kind('a', '1 day')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     run("SELECT claimd.retain_kind('b', '1 day')");
     run("SELECT claimd.retain_kind('c', '1 day')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     ck_assert_str_eq(kept(5), "");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.history_day WHERE "
-                                     "is_empty"),
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.history_day WHERE is_empty"),
                      1);
 }
 END_TEST
@@ -159,11 +153,11 @@ START_TEST(feat_B20_a_day_is_looked_through_again_when_the_next_rule_is_over)
     run("SELECT given_jobs(5)");
     run("SELECT claimd.retain_kind('a', '1 day')");
     run("SELECT claimd.retain_kind('b', '4 days')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     run("UPDATE claimd.history_day SET age = 4"); /* simulates that this sweep was yesterday */
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     run("UPDATE claimd.history_day SET age = 5");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 0);
 }
 END_TEST
 
@@ -173,8 +167,8 @@ START_TEST(feat_B20_today_and_yesterday_are_left_alone)
     run("SELECT given_jobs(1)");
     run("SELECT given_jobs(0)");
     run("SELECT claimd.retain_kind('a', '1 day')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 0);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_history"), 36);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_history"), 36);
 }
 END_TEST
 
@@ -192,11 +186,11 @@ START_TEST(feat_B20_failed_attempts_edits_and_keys_go_with_their_job_and_no_othe
     run("INSERT INTO claimd.job_key (key, job_id, states, expires_at) SELECT unique_key, id, "
         "'completed', now() + interval '1 day' FROM claimd.job_history");
     run("SELECT claimd.retain_kind('a', '2 days')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_attempt"), 12);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_edit"), 12);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_attempt"), 12);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_edit"), 12);
     /* The key of a completed job continues to refuse others. */
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_key"), 14);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_key"), 14);
 }
 END_TEST
 
@@ -205,14 +199,14 @@ START_TEST(feat_B20_a_day_of_many_pages_is_looked_through_in_steps_that_may_be_r
     run("SELECT given_day(5)");
     run("SELECT given_jobs(5) FROM generate_series(1, 100)");
     run("SELECT claimd.retain_kind('a', '2 days', 'completed')");
-    ck_assert_int_gt(side_number(db, "SELECT deleted::text FROM claimd.day_to_sweep(14) d, "
-                                     "claimd.sweep_day(d.day, d.age, 14, 3, 1)"),
+    ck_assert_int_gt(sql_number(db, "SELECT deleted::text FROM claimd.day_to_sweep(14) d, "
+                                    "claimd.sweep_day(d.day, d.age, 14, 3, 1)"),
                      0);
-    ck_assert_int_eq(side_number(db, "SELECT deleted::text FROM claimd.day_to_sweep(14) d, "
-                                     "claimd.sweep_day(d.day, d.age, 14, 3, 1)"),
+    ck_assert_int_eq(sql_number(db, "SELECT deleted::text FROM claimd.day_to_sweep(14) d, "
+                                    "claimd.sweep_day(d.day, d.age, 14, 3, 1)"),
                      0);
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job_history"), 1600);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job_history"), 1600);
 }
 END_TEST
 
@@ -229,7 +223,7 @@ START_TEST(feat_B20_what_can_not_be_a_rule_is_refused_and_nothing_is_stored)
     ASSERT_REFUSED(db, "SELECT claimd.retain_kind('a', '0')", "CL002", "only completed jobs");
     ASSERT_REFUSED(db, "SELECT claimd.retain_kind('a', '1 day', 'running')", "CL002",
                    "state: must be completed, discarded or cancelled, or NULL for all");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.retention"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.retention"), 0);
 }
 END_TEST
 
@@ -241,10 +235,10 @@ START_TEST(feat_B20_of_a_job_that_was_not_kept_status_and_wait_say_gone)
     run("DELETE FROM claimd.job WHERE id = 1");
     ASSERT_REFUSED(db, "SELECT claimd.wait(1, '0')", "CL003", "job 1 not found");
     run("SELECT claimd.retain_kind('a', '0', 'completed')");
-    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.wait(1)").text, "gone");
-    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.job_status(1)").text, "gone");
-    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.job_status(2)").text, "available");
-    ck_assert_int_eq(side_run(db, "SELECT state FROM claimd.job_status(3)").rows, 0);
+    ck_assert_str_eq(sql_text(db, "SELECT state FROM claimd.wait(1)"), "gone");
+    ck_assert_str_eq(sql_text(db, "SELECT state FROM claimd.job_status(1)"), "gone");
+    ck_assert_str_eq(sql_text(db, "SELECT state FROM claimd.job_status(2)"), "available");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*) FROM claimd.job_status(3)"), 0);
     ASSERT_REFUSED(db, "SELECT claimd.wait(3, '0')", "CL003", "job 3 not found");
     ASSERT_REFUSED(db, "SELECT claimd.cancel(1)", "CL003", "job 1 not found");
 }
@@ -255,7 +249,7 @@ START_TEST(feat_B20_a_job_that_was_kept_all_the_same_goes_after_a_day)
     run("SELECT given_day(5)");
     run("SELECT given_jobs(5)");
     run("SELECT claimd.retain_kind('a', '0', 'completed')");
-    ck_assert_int_eq(side_number(db, "SELECT sweep(14)::text"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT sweep(14)::text"), 1);
     ck_assert_str_eq(kept(5), "a:q+r:cancelled+discarded b:q+r:" ALL " c:q+r:" ALL);
 }
 END_TEST
@@ -266,7 +260,7 @@ START_TEST(feat_B20_a_handlers_own_transaction_keeps_its_job)
     run("SELECT claimd.enqueue('a')::text");
     run("UPDATE claimd.job SET state = 'running', fence = 1, attempt = 1");
     run("SELECT claimd.complete_in_tx(1, 1)::text");
-    ck_assert_str_eq(side_run(db, "SELECT state FROM claimd.job_status(1)").text, "completed");
+    ck_assert_str_eq(sql_text(db, "SELECT state FROM claimd.job_status(1)"), "completed");
 }
 END_TEST
 
@@ -282,32 +276,31 @@ START_TEST(feat_B20_minutes_of_counts_become_hours_and_old_ones_go)
     run("SELECT claimd.fold_counts(14)::text");
     run(COUNT("2 days", 5));
     run("SELECT claimd.fold_counts(14)::text");
-    ck_assert_str_eq(side_run(db, "SELECT string_agg(jobs::text, ' ' ORDER BY at) FROM "
-                                  "claimd.completed_count")
-                         .text,
-                     "10 4");
-    ck_assert_int_eq(side_number(db, "SELECT jobs::int::text FROM claimd.counted_since(now() - "
-                                     "interval '15 minutes')"),
-                     4);
+    ck_assert_str_eq(
+        sql_text(db, "SELECT string_agg(jobs::text, ' ' ORDER BY at) FROM claimd.completed_count"),
+        "10 4");
+    ck_assert_int_eq(
+        sql_number(
+            db, "SELECT jobs::int::text FROM claimd.counted_since(now() - interval '15 minutes')"),
+        4);
 }
 END_TEST
 
 START_TEST(feat_B20_a_worker_may_count_and_read_the_rules_and_change_none)
 {
-    struct pg *worker = side_open("claimd_worker");
+    struct sql *worker = sql_open(world.conninfo);
+    sql_run(worker, "SET ROLE claimd_worker");
     for (int i = 0; i < 2; i++) {
-        (void)side_run(worker,
-                       "INSERT INTO claimd.completed_count AS c (at, worker_id, kind, queue, "
-                       "jobs) VALUES ('2026-01-01', "
-                       "'00000000-0000-0000-0000-0000000000aa', 'a', 'q', 2) ON CONFLICT "
-                       "ON CONSTRAINT completed_count_pkey DO UPDATE SET jobs = c.jobs + "
-                       "excluded.jobs");
+        sql_run(worker,
+                "INSERT INTO claimd.completed_count AS c (at, worker_id, kind, queue, jobs) VALUES "
+                "('2026-01-01', '00000000-0000-0000-0000-0000000000aa', 'a', 'q', 2) ON CONFLICT "
+                "ON CONSTRAINT completed_count_pkey DO UPDATE SET jobs = c.jobs + excluded.jobs");
     }
-    ck_assert_int_eq(side_number(worker, "SELECT jobs::text FROM claimd.completed_count"), 4);
-    ck_assert_int_eq(side_number(worker, "SELECT count(*)::text FROM claimd.retention"), 0);
+    ck_assert_int_eq(sql_number(worker, "SELECT jobs::text FROM claimd.completed_count"), 4);
+    ck_assert_int_eq(sql_number(worker, "SELECT count(*)::text FROM claimd.retention"), 0);
     ASSERT_REFUSED(worker, "DELETE FROM claimd.completed_count", "42501", "");
     ASSERT_REFUSED(worker, "SELECT claimd.retain_kind('a', '0', 'completed')", "42501", "");
-    pg_close(worker);
+    sql_close(worker);
 }
 END_TEST
 

@@ -8,25 +8,22 @@
 
 static int64_t number(const char *sql)
 {
-    return side_number(db, sql);
+    return sql_number(db, "%s", sql);
 }
 
 /* Adds a finished job, as its worker leaves it; returns its id. */
 static int64_t finished(const char *state)
 {
-    char sql[128];
     int64_t id = number("SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
-    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job_history SET state = '%s' WHERE id = %lld",
-                   state, (long long)id);
-    (void)side_run(db, sql);
+    sql_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
+    sql_run(db, "UPDATE claimd.job_history SET state = '%s' WHERE id = %lld", state, (long long)id);
     return id;
 }
 
 START_TEST(a_retry_brings_all_columns_of_a_job_back)
 {
     put_whole_job(db);
-    (void)side_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
+    sql_run(db, "SELECT claimd.cancel(id) FROM claimd.job");
     ck_assert_int_eq(number("SELECT claimd.retry(id)::text FROM claimd.jobs"), 1);
     /* All columns except those that begin again. */
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job j, before b "
@@ -44,10 +41,10 @@ START_TEST(the_view_has_one_row_of_a_job_whatever_its_generation)
 {
     int64_t id = finished("discarded");
     for (int generation = 1; generation <= 3; generation++) {
-        (void)side_run(db, "SELECT claimd.retry(max(id))::text FROM claimd.jobs");
+        sql_run(db, "SELECT claimd.retry(max(id))::text FROM claimd.jobs");
         ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'available'"),
                          1);
-        (void)side_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
+        sql_run(db, "SELECT claimd.cancel(max(id)) FROM claimd.job");
         ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'cancelled'"),
                          1);
         ck_assert_int_eq(number("SELECT max(generation)::text FROM claimd.jobs"), generation);
@@ -59,20 +56,20 @@ END_TEST
 
 START_TEST(retry_says_why_it_can_not)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running'");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'running'");
     ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL003",
                    "job 1 is running: only a finished, retryable or scheduled job can be retried");
     ASSERT_REFUSED(db, "SELECT claimd.retry(77)", "CL003", "job 77 not found");
     ASSERT_REFUSED(db, "SELECT claimd.retry(NULL)", "CL002", "id: must not be NULL");
     ASSERT_REFUSED(db, "SELECT claimd.retry(1, NULL)", "CL002", "even_completed: must be");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available'");
-    (void)side_run(db, "SELECT claimd.cancel(1)");
-    (void)side_run(db, "UPDATE claimd.job_history SET state = 'completed'");
+    sql_run(db, "UPDATE claimd.job SET state = 'available'");
+    sql_run(db, "SELECT claimd.cancel(1)");
+    sql_run(db, "UPDATE claimd.job_history SET state = 'completed'");
     ASSERT_REFUSED(db, "SELECT claimd.retry(1)", "CL003",
                    "job 1 is completed: only even_completed");
     ck_assert_int_eq(number("SELECT claimd.retry(1, even_completed => true)::text"), 1);
-    (void)side_run(db, "SELECT claimd.after(claimd.enqueue('a'), '{1}')::text");
+    sql_run(db, "SELECT claimd.after(claimd.enqueue('a'), '{1}')::text");
     ASSERT_REFUSED(db, "SELECT claimd.retry(2)", "CL003",
                    "job 2 is waiting for other jobs: only a finished, retryable or scheduled job");
 }
@@ -80,12 +77,13 @@ END_TEST
 
 START_TEST(feat_B29_a_job_that_waits_for_its_time_is_due_once_it_is_retried)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h', "
-                       "unique_key => 'k' || n, exclusive_key => 'x')::text "
-                       "FROM generate_series(1, 3) AS n");
-    (void)side_run(db, "UPDATE claimd.job SET attempt = 2, crashes = 1, fence = 7 WHERE id = 2");
-    (void)side_run(db, "CREATE TABLE before AS SELECT id, to_jsonb(j) - '{scheduled_at,ready_at,"
-                       "version}'::text[] AS row, clock_timestamp() AS at FROM claimd.job j");
+    sql_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h', unique_key => "
+                "'k' || n, exclusive_key => 'x')::text FROM generate_series(1, 3) AS n");
+    sql_run(db, "UPDATE claimd.job SET attempt = 2, crashes = 1, fence = 7 WHERE id = 2");
+    sql_run(
+        db,
+        "CREATE TABLE before AS SELECT id, to_jsonb(j) - '{scheduled_at,ready_at,version}'::text[] "
+        "AS row, clock_timestamp() AS at FROM claimd.job j");
     ck_assert_int_eq(number("SELECT claimd.retry(1)::text"), 1);
     ck_assert_int_eq(number("SELECT claimd.retry_many('{2,3,2}')::text"), 2);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'available'"), 3);
@@ -104,12 +102,11 @@ END_TEST
 
 START_TEST(feat_B29_a_retry_comes_after_an_edit_that_was_kept_for_the_next_attempt)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1");
-    (void)side_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": \"2100-01-01 00:00Z\", "
-                       "\"priority\": 1}', apply => 'next')::text");
-    (void)side_run(db, "UPDATE claimd.job SET state = 'available', scheduled_at = now() + "
-                       "interval '1 h'");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'running', attempt = 1");
+    sql_run(db, "SELECT claimd.edit(1, '{\"scheduled_at\": \"2100-01-01 00:00Z\", \"priority\": "
+                "1}', apply => 'next')::text");
+    sql_run(db, "UPDATE claimd.job SET state = 'available', scheduled_at = now() + interval '1 h'");
     ck_assert_int_eq(number("SELECT claimd.retry(1)::text"), 1);
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.job WHERE priority = 1 AND "
                             "flags & 64 = 0 AND ready_at <= clock_timestamp()"),
@@ -123,10 +120,10 @@ START_TEST(many_are_retried_or_none)
     (void)finished("cancelled");
     (void)finished("completed");
     ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,2,3}')", "CL003", "job 3 is completed: only");
-    (void)side_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h')::text");
+    sql_run(db, "SELECT claimd.enqueue('a', scheduled_at => now() + interval '1 h')::text");
     ASSERT_REFUSED(db, "SELECT claimd.retry_many('{4,77,1}')", "CL003", "job 77 not found");
     ck_assert_int_eq(number("SELECT count(*)::text FROM claimd.jobs WHERE state = 'scheduled'"), 1);
-    (void)side_run(db, "DELETE FROM claimd.job");
+    sql_run(db, "DELETE FROM claimd.job");
     ASSERT_REFUSED(db, "SELECT claimd.retry_many('{2,77,1}')", "CL003", "job 77 not found");
     ASSERT_REFUSED(db, "SELECT claimd.retry_many('{1,NULL}')", "CL002", "id: must not be NULL");
     ASSERT_REFUSED(db, "SELECT claimd.retry_many(NULL)", "CL002", "id: must not be NULL");
@@ -144,16 +141,16 @@ END_TEST
 
 START_TEST(of_two_retries_at_once_one_does_it)
 {
-    struct pg *other = side_open(NULL);
+    struct sql *other = sql_open(world.conninfo);
     (void)finished("discarded");
-    (void)side_run(db, "BEGIN");
-    (void)side_run(db, "SELECT claimd.retry(1)::text");
-    (void)side_run(other, "SET lock_timeout = '200ms'");
+    sql_run(db, "BEGIN");
+    sql_run(db, "SELECT claimd.retry(1)::text");
+    sql_run(other, "SET lock_timeout = '200ms'");
     ASSERT_REFUSED(other, "SELECT claimd.retry(1)", "55P03", "lock timeout");
-    (void)side_run(db, "COMMIT");
-    ck_assert_int_eq(side_number(other, "SELECT claimd.retry(1)::text"), 1);
+    sql_run(db, "COMMIT");
+    ck_assert_int_eq(sql_number(other, "SELECT claimd.retry(1)::text"), 1);
     ck_assert_int_eq(number("SELECT max(generation)::text FROM claimd.jobs"), 1);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 

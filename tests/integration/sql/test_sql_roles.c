@@ -6,39 +6,40 @@
 
 #include <stdio.h>
 
-static struct pg *owner;
+static struct sql *owner;
 
 static void setup(void)
 {
     world_setup();
-    owner = side_open(NULL);
-    (void)side_run(owner, "SELECT claimd.enqueue('a')::text");
+    owner = sql_open(world.conninfo);
+    sql_run(owner, "SELECT claimd.enqueue('a')::text");
 }
 
 static void teardown(void)
 {
-    pg_close(owner);
+    sql_close(owner);
     world_teardown();
 }
 
 static void must_do(const char *role, const char *const *statements, size_t count)
 {
-    struct pg *pg = side_open(role);
+    struct sql *pg = sql_open(world.conninfo);
+    sql_run(pg, "SET ROLE %s", role);
     for (size_t i = 0; i < count; i++) {
-        (void)side_run(pg, statements[i]);
+        sql_run(pg, "%s", statements[i]);
     }
-    pg_close(pg);
+    sql_close(pg);
 }
 
 static void must_not_do(const char *role, const char *const *statements, size_t count)
 {
-    struct pg *pg = side_open(role);
+    struct sql *pg = sql_open(world.conninfo);
+    sql_run(pg, "SET ROLE %s", role);
     for (size_t i = 0; i < count; i++) {
-        struct side_reply r = side_try(pg, statements[i]);
-        ck_assert_msg(strcmp(r.code, "42501") == 0, "%s: %s: [%s] %s", role, statements[i], r.code,
-                      r.text);
+        const char *why = sql_refusal(pg, "%s", statements[i]);
+        ck_assert_msg(strncmp(why, "42501", 5) == 0, "%s: %s: %s", role, statements[i], why);
     }
-    pg_close(pg);
+    sql_close(pg);
 }
 
 #define HISTORY_COLUMNS                                                                          \
@@ -84,8 +85,8 @@ START_TEST(P1_no_role_but_the_scheduler_may_do_these)
     for (size_t i = 0; i < ARRAY_COUNT(roles); i++) {
         must_not_do(roles[i], never, ARRAY_COUNT(never));
     }
-    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM claimd.job WHERE state = "
-                                        "'available' AND args = '{}' AND kind = 'a'"),
+    ck_assert_int_eq(sql_number(owner, "SELECT count(*)::text FROM claimd.job WHERE state = "
+                                       "'available' AND args = '{}' AND kind = 'a'"),
                      1);
 }
 END_TEST
@@ -130,7 +131,7 @@ START_TEST(the_worker_can_claim_finish_and_store_heartbeats)
         "DELETE FROM claimd.job_live",
     };
     must_do("claimd_worker", statements, ARRAY_COUNT(statements));
-    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM claimd.job_history"), 1);
+    ck_assert_int_eq(sql_number(owner, "SELECT count(*)::text FROM claimd.job_history"), 1);
 }
 END_TEST
 
@@ -161,20 +162,19 @@ START_TEST(the_producer_can_put_jobs_in_and_cancel_them)
     };
     must_do("claimd_producer", statements, ARRAY_COUNT(statements));
     must_not_do("claimd_producer", refused, ARRAY_COUNT(refused));
-    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM claimd.job"), 11);
+    ck_assert_int_eq(sql_number(owner, "SELECT count(*)::text FROM claimd.job"), 11);
 }
 END_TEST
 
 START_TEST(who_may_put_a_job_in_may_set_what_claimctl_sets)
 {
-    char wanted[1024];
     const char *columns = strchr(SQL_ADMIN_COPY.sql, '(') + 1;
-    (void)snprintf(wanted, sizeof wanted,
-                   "SELECT count(*)::text FROM unnest(string_to_array('%.*s', ', ')) AS c, "
-                   "unnest('{claimd_admin,claimd_producer}'::text[]) AS r WHERE NOT "
-                   "has_column_privilege(r, 'claimd.job', c, 'INSERT')",
-                   (int)strcspn(columns, ")"), columns);
-    ck_assert_int_eq(side_number(owner, wanted), 0);
+    ck_assert_int_eq(sql_number(owner,
+                                "SELECT count(*)::text FROM unnest(string_to_array('%.*s', ', ')) "
+                                "AS c, unnest('{claimd_admin,claimd_producer}'::text[]) AS r WHERE "
+                                "NOT has_column_privilege(r, 'claimd.job', c, 'INSERT')",
+                                (int)strcspn(columns, ")"), columns),
+                     0);
 }
 END_TEST
 
@@ -231,13 +231,11 @@ START_TEST(the_scheduler_owns_makes_and_drops_days_and_vacuums)
 END_TEST
 
 /* Opens a session without any rights, which holds the advisory lock named after that table. */
-static struct pg *stranger_with_lock(const char *table)
+static struct sql *stranger_with_lock(const char *table)
 {
-    char sql[160];
-    struct pg *stranger = side_open("claimd_reader");
-    (void)snprintf(sql, sizeof sql, "SELECT pg_advisory_lock('%s'::regclass::oid::bigint)::text",
-                   table);
-    (void)side_run(stranger, sql);
+    struct sql *stranger = sql_open(world.conninfo);
+    sql_run(stranger, "SET ROLE claimd_reader");
+    sql_run(stranger, "SELECT pg_advisory_lock('%s'::regclass::oid::bigint)::text", table);
     return stranger;
 }
 
@@ -256,17 +254,18 @@ START_TEST(J2_no_login_but_the_schedulers_can_hold_up_the_making_of_days)
         "DO $$ BEGIN LOCK TABLE claimd.job_history IN SHARE UPDATE EXCLUSIVE MODE; END $$",
         "DO $$ BEGIN LOCK TABLE claimd.job_history IN ACCESS EXCLUSIVE MODE; END $$",
     };
-    struct pg *stranger = stranger_with_lock("claimd.job_history");
-    struct pg *worker = side_open("claimd_worker");
-    (void)side_run(worker, "BEGIN");
-    (void)side_run(worker, "SELECT 1::text FROM claimd.cluster FOR UPDATE");
-    (void)side_run(worker, "SELECT count(*)::text FROM claimd.job_history");
-    (void)side_run(owner, "SET lock_timeout = '1s'");
-    ck_assert_int_eq(side_number(owner, "SELECT claimd.ensure_days(16)::text"), 2);
-    (void)side_run(worker, "ROLLBACK");
+    struct sql *stranger = stranger_with_lock("claimd.job_history");
+    struct sql *worker = sql_open(world.conninfo);
+    sql_run(worker, "SET ROLE claimd_worker");
+    sql_run(worker, "BEGIN");
+    sql_run(worker, "SELECT 1::text FROM claimd.cluster FOR UPDATE");
+    sql_run(worker, "SELECT count(*)::text FROM claimd.job_history");
+    sql_run(owner, "SET lock_timeout = '1s'");
+    ck_assert_int_eq(sql_number(owner, "SELECT claimd.ensure_days(16)::text"), 2);
+    sql_run(worker, "ROLLBACK");
     nobody_may_lock(refused, ARRAY_COUNT(refused));
-    pg_close(worker);
-    pg_close(stranger);
+    sql_close(worker);
+    sql_close(stranger);
 }
 END_TEST
 
@@ -278,27 +277,30 @@ START_TEST(J2_no_login_can_hold_up_those_who_let_jobs_wait_for_others)
         "DO $$ BEGIN LOCK TABLE claimd.job_after_turn IN SHARE UPDATE EXCLUSIVE MODE; END $$",
         "DO $$ BEGIN LOCK TABLE claimd.job_after_turn IN ACCESS SHARE MODE; END $$",
     };
-    struct pg *stranger = stranger_with_lock("claimd.job_after");
-    (void)side_run(owner, "SELECT claimd.after(claimd.enqueue('a'), '{1}')::text");
-    (void)side_run(owner, "SET lock_timeout = '1s'");
-    (void)side_run(owner, "SELECT claimd.after(1, ARRAY[claimd.enqueue('a')])::text");
+    struct sql *stranger = stranger_with_lock("claimd.job_after");
+    sql_run(owner, "SELECT claimd.after(claimd.enqueue('a'), '{1}')::text");
+    sql_run(owner, "SET lock_timeout = '1s'");
+    sql_run(owner, "SELECT claimd.after(1, ARRAY[claimd.enqueue('a')])::text");
     nobody_may_lock(refused, ARRAY_COUNT(refused));
-    pg_close(stranger);
+    sql_close(stranger);
 }
 END_TEST
 
 /* A function that runs with its owner's rights must not be led to a table of the caller's. */
 START_TEST(J1_functions_of_the_owner_do_not_follow_the_callers_search_path)
 {
-    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
-                                        "'claimd'::regnamespace AND prosecdef AND coalesce("
-                                        "array_to_string(proconfig, ' '), '') NOT LIKE "
-                                        "'%search_path=%pg_catalog, pg_temp%'"),
-                     0);
-    ck_assert_int_eq(side_number(owner, "SELECT count(*)::text FROM pg_proc p, aclexplode(coalesce("
-                                        "proacl, acldefault('f', proowner))) a WHERE pronamespace "
-                                        "= 'claimd'::regnamespace AND a.grantee = 0"),
-                     0);
+    ck_assert_int_eq(
+        sql_number(owner,
+                   "SELECT count(*)::text FROM pg_proc WHERE pronamespace = 'claimd'::regnamespace "
+                   "AND prosecdef AND coalesce(array_to_string(proconfig, ' '), '') NOT LIKE "
+                   "'%%search_path=%%pg_catalog, pg_temp%%'"),
+        0);
+    ck_assert_int_eq(
+        sql_number(
+            owner,
+            "SELECT count(*)::text FROM pg_proc p, aclexplode(coalesce(proacl, acldefault('f', "
+            "proowner))) a WHERE pronamespace = 'claimd'::regnamespace AND a.grantee = 0"),
+        0);
 }
 END_TEST
 
@@ -306,11 +308,10 @@ END_TEST
 START_TEST(J1_each_function_has_a_path_of_its_own_or_is_bound_when_it_is_created)
 {
     ck_assert_str_eq(
-        side_run(owner, "SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p WHERE "
-                        "p.pronamespace = 'claimd'::regnamespace AND p.prosqlbody IS NULL AND (p."
-                        "proconfig && '{\"search_path=claimd, pg_catalog, pg_temp\",\"search_path="
-                        "pg_catalog, pg_temp\"}') IS NOT TRUE")
-            .text,
+        sql_text(owner, "SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p WHERE "
+                        "p.pronamespace = 'claimd'::regnamespace AND p.prosqlbody IS NULL AND "
+                        "(p.proconfig && '{\"search_path=claimd, pg_catalog, "
+                        "pg_temp\",\"search_path=pg_catalog, pg_temp\"}') IS NOT TRUE"),
         "job_checked job_inserted share_of");
 }
 END_TEST

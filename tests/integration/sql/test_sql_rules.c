@@ -59,13 +59,13 @@ START_TEST(H1_a_plain_insert_is_checked_row_by_row)
                    "INSERT INTO claimd.job (kind) SELECT CASE n WHEN 900 THEN 'B' ELSE 'a' END"
                    " FROM generate_series(1, 1000) n",
                    "23514", "job_kind_name");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 0);
 }
 END_TEST
 
 START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
 {
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
     for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
         char sql[256];
         (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET (%s) = ROW(%s)", wrong[i].columns,
@@ -73,8 +73,7 @@ START_TEST(H1_an_update_of_a_job_is_checked_by_the_same_rules)
         ASSERT_REFUSED(db, sql, "23514", wrong[i].rule);
     }
     /* The values that these need are in other columns. */
-    (void)side_run(db, "UPDATE claimd.job SET exclusive_key = 'e', share_key = 's', flags = 2,"
-                       " share = 1");
+    sql_run(db, "UPDATE claimd.job SET exclusive_key = 'e', share_key = 's', flags = 2, share = 1");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET flags = 0", "23514", "job_exclusive_key_form");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET second_key = 'e'", "23514", "job_second_key_form");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET share = 0", "23514", "job_share_key_form");
@@ -95,14 +94,12 @@ START_TEST(feat_B20_a_plain_insert_or_copy_may_set_an_exclusive_key)
                    "23514", "job_share_key_form");
     run("RESET ROLE");
     run("COPY claimd.job (kind, exclusive_key) FROM PROGRAM 'printf \"a\\te\\na\\tf\\n\"'");
-    ck_assert_str_eq(side_run(db,
-                              "SELECT string_agg(concat_ws(' ', exclusive_key, flags), ',' ORDER"
-                              " BY id) FROM claimd.job")
-                         .text,
+    ck_assert_str_eq(sql_text(db, "SELECT string_agg(concat_ws(' ', exclusive_key, flags), ',' "
+                                  "ORDER BY id) FROM claimd.job"),
                      "e 2,e 2,e 2,0,e 2,f 2");
     ck_assert_int_eq(
-        side_number(db, "SELECT count(*)::text FROM claimd.claim_limited(ARRAY(SELECT id FROM"
-                        " claimd.job WHERE flags = 2), gen_random_uuid(), '{a}', '{}')"),
+        sql_number(db, "SELECT count(*)::text FROM claimd.claim_limited(ARRAY(SELECT id FROM "
+                       "claimd.job WHERE flags = 2), gen_random_uuid(), '{a}', '{}')"),
         2); /* one of each key */
 }
 END_TEST
@@ -120,24 +117,22 @@ END_TEST
 START_TEST(an_update_of_any_column_that_a_rule_is_about_is_checked)
 {
     ck_assert_str_eq(
-        side_run(db, "SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_trigger,"
-                     " unnest(tgattr) AS n JOIN pg_attribute ON attrelid = 'claimd.job'::regclass"
-                     " AND attnum = n WHERE tgname IN ('job_checked_again', 'job_sizes_checked')")
-            .text,
-        side_run(db, "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_proc, unnest(proargnames)"
-                     " AS name WHERE oid = 'claimd.broken_rule'::regproc")
-            .text);
+        sql_text(db, "SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_trigger, "
+                     "unnest(tgattr) AS n JOIN pg_attribute ON attrelid = 'claimd.job'::regclass "
+                     "AND attnum = n WHERE tgname IN ('job_checked_again', 'job_sizes_checked')"),
+        sql_text(db, "SELECT string_agg(name, ' ' ORDER BY name) FROM pg_proc, unnest(proargnames) "
+                     "AS name WHERE oid = 'claimd.broken_rule'::regproc"));
 }
 END_TEST
 
 /* Rows that were stored untested: a retry must not be refused for them (decision 22). */
 START_TEST(a_job_that_came_with_what_is_too_long_is_retried)
 {
-    (void)side_run(db, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
-    (void)side_run(db, "INSERT INTO claimd.job (kind, tags, metadata) VALUES ('a', "
-                       "array_fill('tag'::text, '{2000}'), to_jsonb(repeat('x', 70000)))");
-    (void)side_run(db, "ALTER TABLE claimd.job ENABLE TRIGGER job_checked");
-    (void)side_run(db, "UPDATE claimd.job SET scheduled_at = now() + interval '1 s'");
+    sql_run(db, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
+    sql_run(db, "INSERT INTO claimd.job (kind, tags, metadata) VALUES ('a', "
+                "array_fill('tag'::text, '{2000}'), to_jsonb(repeat('x', 70000)))");
+    sql_run(db, "ALTER TABLE claimd.job ENABLE TRIGGER job_checked");
+    sql_run(db, "UPDATE claimd.job SET scheduled_at = now() + interval '1 s'");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET scheduled_at = 'infinity'", "23514",
                    "job_scheduled_at_range");
     ASSERT_REFUSED(db, "UPDATE claimd.job SET metadata = metadata", "23514", "job_tags_size");
@@ -146,32 +141,28 @@ END_TEST
 
 START_TEST(the_edges_of_what_the_rules_allow_are_taken)
 {
-    (void)side_run(db, "SET ROLE claimd_producer");
-    (void)side_run(
-        db, "INSERT INTO claimd.job (kind, queue, priority, scheduled_at, max_attempts, timeout,"
-            " args, metadata, tags, backoff, share, share_key) VALUES"
-            " (repeat('a', 64), 'q' || repeat('.', 63), 9, '2285-12-31', 1, '366 days',"
-            " to_jsonb(repeat('x', 1048574)), to_jsonb(repeat('x', 65534)),"
-            " array_fill('tag'::text, '{1000}'), 'fixed:30s', 16383, repeat('s', 512)),"
-            " ('a', 'default', 0, '0001-01-01 00:00+00', 2147483647, '1 us', 'null', '{}', '{}',"
-            " NULL, 0, NULL)");
-    (void)side_run(db, "RESET ROLE");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
+    sql_run(db, "SET ROLE claimd_producer");
+    sql_run(db, "INSERT INTO claimd.job (kind, queue, priority, scheduled_at, max_attempts, "
+                "timeout, args, metadata, tags, backoff, share, share_key) VALUES (repeat('a', "
+                "64), 'q' || repeat('.', 63), 9, '2285-12-31', 1, '366 days', to_jsonb(repeat('x', "
+                "1048574)), to_jsonb(repeat('x', 65534)), array_fill('tag'::text, '{1000}'), "
+                "'fixed:30s', 16383, repeat('s', 512)), ('a', 'default', 0, '0001-01-01 00:00+00', "
+                "2147483647, '1 us', 'null', '{}', '{}', NULL, 0, NULL)");
+    sql_run(db, "RESET ROLE");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 2);
 }
 END_TEST
 
 START_TEST(numbers_as_programs_write_them_are_taken_however_many)
 {
-    (void)side_run(db, "SET ROLE claimd_producer");
-    (void)side_run(
-        db, "INSERT INTO claimd.job (kind, args, metadata) VALUES"
-            " ('a', (SELECT jsonb_agg(4.9406564584124654e-324) FROM generate_series(1, 2900)),"
-            "  '{\"n\": 1.7976931348623157e308}'),"
-            " ('a', (SELECT jsonb_agg(-1.7976931348623157e308) FROM generate_series(1, 3000)),"
-            "  NULL),"
-            " ('a', jsonb_build_array(repeat('7', 60000)::numeric, 1e65000), NULL)");
-    (void)side_run(db, "RESET ROLE");
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 3);
+    sql_run(db, "SET ROLE claimd_producer");
+    sql_run(db, "INSERT INTO claimd.job (kind, args, metadata) VALUES ('a', (SELECT "
+                "jsonb_agg(4.9406564584124654e-324) FROM generate_series(1, 2900)),  '{\"n\": "
+                "1.7976931348623157e308}'), ('a', (SELECT jsonb_agg(-1.7976931348623157e308) FROM "
+                "generate_series(1, 3000)),  NULL), ('a', jsonb_build_array(repeat('7', "
+                "60000)::numeric, 1e65000), NULL)");
+    sql_run(db, "RESET ROLE");
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 3);
 }
 END_TEST
 
@@ -191,22 +182,23 @@ START_TEST(H1_what_expands_is_refused_wherever_it_comes_in_and_named)
         "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"args\": [1e131071]}')",
         "SELECT claimd.batch_open('b', '{\"kind\": \"a\", \"metadata\": {\"n\": 1e131071}}')",
     };
-    (void)side_run(db, "SELECT claimd.enqueue('a')::text");
+    sql_run(db, "SELECT claimd.enqueue('a')::text");
     for (size_t i = 0; i < ARRAY_COUNT(doors); i++) {
         bool is_metadata = strstr(doors[i], "metadata") != NULL;
         ASSERT_REFUSED(db, doors[i], "CL002", is_metadata ? "metadata: at most" : "args: at most");
     }
-    ck_assert_int_eq(side_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
+    ck_assert_int_eq(sql_number(db, "SELECT count(*)::text FROM claimd.job"), 1);
 }
 END_TEST
 
 START_TEST(H1_each_rule_has_a_text_that_says_what_is_allowed)
 {
-    ck_assert_str_eq(side_run(db, "SELECT (count(*) > 10 AND bool_and(claimd.rule_text(m[1]) IS NOT"
-                                  " NULL))::text FROM regexp_matches(pg_get_functiondef("
-                                  "'claimd.broken_rule'::regproc), '''(job_[a-z_]+)''', 'g') m")
-                         .text,
-                     "true");
+    ck_assert_str_eq(
+        sql_text(db,
+                 "SELECT (count(*) > 10 AND bool_and(claimd.rule_text(m[1]) IS NOT NULL))::text "
+                 "FROM regexp_matches(pg_get_functiondef('claimd.broken_rule'::regproc), "
+                 "'''(job_[a-z_]+)''', 'g') m"),
+        "true");
     ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind, priority) VALUES ('a', 10)", "23514",
                    "violates check constraint \"job_priority_range\" (priority: 0 (first) to 9)");
 }
@@ -215,23 +207,25 @@ END_TEST
 /* A producer chooses its own search_path, which may have operators of its own. */
 START_TEST(J2_a_producer_s_own_operators_do_not_get_a_row_past_the_rules)
 {
-    (void)side_run(db, "CREATE SCHEMA evil");
-    (void)side_run(db, "CREATE FUNCTION evil.yes(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE"
-                       " RETURN true");
-    (void)side_run(db, "CREATE OPERATOR evil.~ (LEFTARG = text, RIGHTARG = text,"
-                       " FUNCTION = evil.yes)");
-    (void)side_run(db, "CREATE FUNCTION evil.octet_length(text) RETURNS integer LANGUAGE sql"
-                       " IMMUTABLE RETURN 1");
-    (void)side_run(db, "CREATE FUNCTION evil.broken_rule(text) RETURNS text LANGUAGE sql IMMUTABLE"
-                       " RETURN NULL");
-    (void)side_run(db, "GRANT USAGE ON SCHEMA evil TO PUBLIC");
-    (void)side_run(db, "SET search_path = evil, pg_catalog");
-    (void)side_run(db, "SET ROLE claimd_producer");
-    ck_assert_str_eq(side_run(db, "SELECT ('a' ~ 'b')::text").text, "true");
+    sql_run(db, "CREATE SCHEMA evil");
+    sql_run(
+        db,
+        "CREATE FUNCTION evil.yes(text, text) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN true");
+    sql_run(db, "CREATE OPERATOR evil.~ (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.yes)");
+    sql_run(
+        db,
+        "CREATE FUNCTION evil.octet_length(text) RETURNS integer LANGUAGE sql IMMUTABLE RETURN 1");
+    sql_run(
+        db,
+        "CREATE FUNCTION evil.broken_rule(text) RETURNS text LANGUAGE sql IMMUTABLE RETURN NULL");
+    sql_run(db, "GRANT USAGE ON SCHEMA evil TO PUBLIC");
+    sql_run(db, "SET search_path = evil, pg_catalog");
+    sql_run(db, "SET ROLE claimd_producer");
+    ck_assert_str_eq(sql_text(db, "SELECT ('a' ~ 'b')::text"), "true");
     ASSERT_REFUSED(db, "INSERT INTO claimd.job (kind) VALUES ('Mail')", "23514", "job_kind_name");
-    (void)side_run(db, "RESET ROLE");
-    (void)side_run(db, "RESET search_path");
-    (void)side_run(db, "DROP SCHEMA evil CASCADE");
+    sql_run(db, "RESET ROLE");
+    sql_run(db, "RESET search_path");
+    sql_run(db, "DROP SCHEMA evil CASCADE");
 }
 END_TEST
 
@@ -240,20 +234,18 @@ END_TEST
  * owner. */
 START_TEST(J2_a_producer_s_own_types_run_neither_in_the_rules_nor_as_the_owner)
 {
-    (void)side_run(db, "CREATE TABLE public.ran (as_user name)");
-    (void)side_run(db, "GRANT INSERT ON public.ran TO PUBLIC");
-    (void)side_run(db, "SET ROLE claimd_producer");
-    (void)side_run(db,
-                   "CREATE FUNCTION pg_temp.took(value pg_catalog.text) RETURNS boolean LANGUAGE"
-                   " plpgsql AS $$ BEGIN INSERT INTO public.ran VALUES (current_user);"
-                   " RETURN true; END $$");
-    (void)side_run(db, "CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.took(VALUE))");
-    (void)side_run(db, "INSERT INTO claimd.job (kind) VALUES ('a')");
-    (void)side_run(db, "SELECT claimd.enqueue('a')::pg_catalog.text");
-    (void)side_run(db, "RESET ROLE");
-    ck_assert_str_eq(side_run(db, "SELECT coalesce(string_agg(DISTINCT as_user::pg_catalog.text,"
-                                  " ' '), 'none') FROM public.ran")
-                         .text,
+    sql_run(db, "CREATE TABLE public.ran (as_user name)");
+    sql_run(db, "GRANT INSERT ON public.ran TO PUBLIC");
+    sql_run(db, "SET ROLE claimd_producer");
+    sql_run(db,
+            "CREATE FUNCTION pg_temp.took(value pg_catalog.text) RETURNS boolean LANGUAGE plpgsql "
+            "AS $$ BEGIN INSERT INTO public.ran VALUES (current_user); RETURN true; END $$");
+    sql_run(db, "CREATE DOMAIN pg_temp.text AS pg_catalog.text CHECK (pg_temp.took(VALUE))");
+    sql_run(db, "INSERT INTO claimd.job (kind) VALUES ('a')");
+    sql_run(db, "SELECT claimd.enqueue('a')::pg_catalog.text");
+    sql_run(db, "RESET ROLE");
+    ck_assert_str_eq(sql_text(db, "SELECT coalesce(string_agg(DISTINCT as_user::pg_catalog.text, ' "
+                                  "'), 'none') FROM public.ran"),
                      "none");
 }
 END_TEST

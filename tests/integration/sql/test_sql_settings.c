@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define ASSERT_TEXT(sql, wanted) ck_assert_str_eq(side_run(db, (sql)).text, (wanted))
+#define ASSERT_TEXT(sql, wanted) ck_assert_str_eq(sql_text(db, "%s", (sql)), (wanted))
 #define QUEUE(columns) "SELECT concat_ws(' ', " columns ") FROM claimd.queue WHERE name = 'mail'"
 #define RULES                                                                             \
     "SELECT COALESCE(string_agg(concat_ws(' ', scope, name, state, days), ', ' ORDER BY " \
@@ -14,7 +14,7 @@
 
 static int64_t number(const char *sql)
 {
-    return side_number(db, sql);
+    return sql_number(db, "%s", sql);
 }
 
 /* ---- set_queue ---- */
@@ -80,13 +80,12 @@ START_TEST(feat_B29_a_patch_and_the_single_functions_store_the_same)
         run(sql);
         (void)snprintf(sql, sizeof sql, "SELECT claimd.set_queue('b', '%s')::text", pairs[i][1]);
         run(sql);
-        struct side_reply r =
-            side_run(db, "SELECT count(DISTINCT to_jsonb(q) - '{name,paused_at}'::text[]) || ' ' "
-                         "|| (SELECT count(*) FILTER (WHERE queue = 'a') = count(*) FILTER (WHERE "
-                         "queue = 'b') FROM (SELECT queue FROM claimd.slot UNION ALL SELECT queue "
-                         "FROM claimd.bucket UNION ALL SELECT queue FROM claimd.room) x) FROM "
-                         "claimd.queue q");
-        ck_assert_msg(strcmp(r.text, "1 true") == 0, "%s: %s", pairs[i][0], r.text);
+        const char *r = sql_text(
+            db, "SELECT count(DISTINCT to_jsonb(q) - '{name,paused_at}'::text[]) || ' ' || (SELECT "
+                "count(*) FILTER (WHERE queue = 'a') = count(*) FILTER (WHERE queue = 'b') FROM "
+                "(SELECT queue FROM claimd.slot UNION ALL SELECT queue FROM claimd.bucket UNION "
+                "ALL SELECT queue FROM claimd.room) x) FROM claimd.queue q");
+        ck_assert_msg(strcmp(r, "1 true") == 0, "%s: %s", pairs[i][0], r);
     }
 }
 END_TEST

@@ -18,12 +18,10 @@ static void setup_kind(void)
 /* Adds one job with these keys; "" = none. */
 static int64_t enqueue(const char *first, const char *second)
 {
-    char sql[256];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT claimd.enqueue('a', exclusive_key => NULLIF('%s', ''), second_key => "
-                   "NULLIF('%s', ''))::text",
-                   first, second);
-    return side_number(db, sql);
+    return sql_number(db,
+                      "SELECT claimd.enqueue('a', exclusive_key => NULLIF('%s', ''), second_key => "
+                      "NULLIF('%s', ''))::text",
+                      first, second);
 }
 
 #define CLAIM                                                                             \
@@ -42,12 +40,11 @@ static const char *claim(void)
 /* Ends the run of a job as its worker does; returns the jobs whose hints are pushed. */
 static const char *finish(int64_t id)
 {
-    static struct side_reply reply;
     char sql[512];
     (void)snprintf(sql, sizeof sql, "DELETE FROM claimd.job WHERE id = %lld", (long long)id);
     run(sql);
-    (void)snprintf(
-        sql, sizeof sql,
+    return sql_text(
+        db,
         "WITH run AS (DELETE FROM held WHERE id = %lld RETURNING *), r AS (SELECT id, fence, "
         "key_row, place FROM run UNION ALL SELECT id, fence, second_row, NULL FROM run WHERE "
         "second_row IS NOT NULL), a AS (SELECT array_agg(id) AS ids, array_agg(fence) AS fences, "
@@ -55,8 +52,6 @@ static const char *finish(int64_t id)
         "COALESCE(string_agg(n.id::text, ',' ORDER BY n.id), '') FROM a CROSS JOIN LATERAL "
         "claimd.free_ended(a.ids, a.fences, a.rows, a.places) AS n",
         (long long)id);
-    reply = side_run(db, sql);
-    return reply.text;
 }
 
 #define HELD                                                                                \
@@ -247,16 +242,15 @@ START_TEST(feat_D3_claims_that_want_the_same_keys_at_once_neither_deadlock_nor_l
         sql_wait(other);
         ck_assert_str_eq(text(LEAKED), "0");
         ck_assert_int_eq(
-            side_number(db, "SELECT count(*)::text FROM (SELECT key, count(*) AS n FROM "
-                            "claimd.exclusive GROUP BY key) AS k LEFT JOIN claimd.key_limit l "
-                            "USING (key) WHERE n > COALESCE(max_running, 1)"),
+            sql_number(db, "SELECT count(*)::text FROM (SELECT key, count(*) AS n FROM "
+                           "claimd.exclusive GROUP BY key) AS k LEFT JOIN claimd.key_limit l USING "
+                           "(key) WHERE n > COALESCE(max_running, 1)"),
             0);
         ck_assert_int_eq(
-            side_number(db, "SELECT count(*)::text FROM claimd.job j CROSS JOIN LATERAL (VALUES "
-                            "(j.exclusive_key), (j.second_key)) AS k(key) WHERE j.state = "
-                            "'running' AND k.key IS NOT NULL AND NOT EXISTS (SELECT FROM "
-                            "claimd.exclusive e WHERE (e.key, e.job_id, e.fence) = (k.key, j.id, "
-                            "j.fence))"),
+            sql_number(db, "SELECT count(*)::text FROM claimd.job j CROSS JOIN LATERAL (VALUES "
+                           "(j.exclusive_key), (j.second_key)) AS k(key) WHERE j.state = 'running' "
+                           "AND k.key IS NOT NULL AND NOT EXISTS (SELECT FROM claimd.exclusive e "
+                           "WHERE (e.key, e.job_id, e.fence) = (k.key, j.id, j.fence))"),
             0);
         run("UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
         run("SELECT count(*)::text FROM claimd.free_leaked()");

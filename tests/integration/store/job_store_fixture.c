@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-struct pg *side;
+struct sql *side;
 struct store store_a;
 struct answers got;
 
@@ -68,29 +68,26 @@ void jobs_setup(void)
 {
     world_setup();
     memset(&got, 0, sizeof got);
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
     store_start(&store_a, WORKER_A);
 }
 
 void jobs_teardown(void)
 {
     store_stop(&store_a);
-    pg_close(side);
+    sql_close(side);
     world_teardown();
 }
 
 int64_t add_jobs(int count)
 {
-    char sql[256];
-    int64_t last = side_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job");
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO claimd.job (kind, args) SELECT 'noop', jsonb_build_object('n', n)"
-                   " FROM generate_series(1, %d) n",
-                   count);
-    (void)side_run(side, sql);
-    (void)snprintf(sql, sizeof sql, "SELECT min(id)::text FROM claimd.job WHERE id > %lld",
-                   (long long)last);
-    return side_number(side, sql);
+    int64_t last = sql_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job");
+    sql_run(side,
+            "INSERT INTO claimd.job (kind, args) SELECT 'noop', jsonb_build_object('n', n) FROM "
+            "generate_series(1, %d) n",
+            count);
+    return sql_number(side, "SELECT min(id)::text FROM claimd.job WHERE id > %lld",
+                      (long long)last);
 }
 
 static void on_claimed(void *ctx, const struct claimed_job *jobs, size_t count,

@@ -37,7 +37,7 @@ struct answers {
     size_t freed_count;
 };
 
-extern struct pg *side;
+extern struct sql *side;
 extern struct store store_a;
 extern struct answers got;
 
@@ -63,7 +63,7 @@ const struct refused_job *refused(int64_t id);
 struct job_finish finish_of(size_t n, enum finish_kind kind);
 void submit(struct store *s, const struct job_finish *f);
 
-#define ASSERT_NUMBER(sql, expected) ck_assert_int_eq(side_number(side, (sql)), (expected))
-#define ASSERT_TEXT(sql, expected) ck_assert_str_eq(side_run(side, (sql)).text, (expected))
+#define ASSERT_NUMBER(sql, expected) ck_assert_int_eq(sql_number(side, "%s", (sql)), (expected))
+#define ASSERT_TEXT(sql, expected) ck_assert_str_eq(sql_text(side, "%s", (sql)), (expected))
 
 #endif

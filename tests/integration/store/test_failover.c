@@ -38,14 +38,14 @@ static void setup(void)
                            sizeof world.conninfo, &err));
     ck_assert_int_eq(uv_loop_init(&world.loop), 0);
     memset(&got, 0, sizeof got);
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
     store_start(&store_a, WORKER_A);
 }
 
 static void teardown(void)
 {
     store_stop(&store_a);
-    pg_close(side);
+    sql_close(side);
     world_teardown();
     pg_server_stop(&standby);
     pg_server_stop(&world.server);
@@ -62,7 +62,8 @@ static void fail_over(void)
     int64_t promoted_us = clock_boot_us();
     RUN_UNTIL(store_a.ups > ups);
     ck_assert_int_le(clock_boot_us() - promoted_us, RECONNECT_US);
-    RUN_UNTIL(pg_is_up(side));
+    sql_close(side);
+    side = sql_open(world.conninfo);
 }
 
 static void complete(struct store *s, size_t from, size_t to)
@@ -93,7 +94,7 @@ static int64_t given_lost_claims(void)
 /* Some managed servers refuse this function. */
 static void refuse_timeline(void)
 {
-    (void)side_run(side, "REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC");
+    sql_run(side, "REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC");
 }
 
 static void nothing(void)
@@ -156,7 +157,7 @@ START_TEST(D5_however_many_sessions_find_the_new_timeline_the_fence_jumps_once)
     }
     RUN_UNTIL(got.claims == before + 1 + (int)ARRAY_COUNT(more));
     ck_assert_uint_eq(got.job_count, 60);
-    int64_t fence = side_number(side, "SELECT last_value::text FROM claimd.fence");
+    int64_t fence = sql_number(side, "SELECT last_value::text FROM claimd.fence");
     ck_assert_int_gt(fence, JUMP);
     ck_assert_int_lt(fence, JUMP + JUMP);
     ASSERT_TEXT("SELECT timeline FROM claimd.cluster", "00000002");
@@ -189,17 +190,17 @@ START_TEST(D5_a_finish_under_way_in_a_failover_is_settled_by_what_the_new_primar
     claim_now(&store_a, first, KEPT);
     OK(pg_standby_catch_up(&standby, &world.server, &err));
     OK(pg_standby_cut(&standby, &err));
-    struct pg *locker = side_open(NULL);
-    (void)side_run(locker, "BEGIN");
-    (void)side_run(locker, "SELECT 1::text FROM claimd.job FOR UPDATE");
+    struct sql *locker = sql_open(world.conninfo);
+    sql_run(locker, "BEGIN");
+    sql_run(locker, "SELECT 1::text FROM claimd.job FOR UPDATE");
     for (size_t i = 0; i < KEPT; i++) {
         struct job_finish f = finish_of(i, FINISH_COMPLETED);
         submit(&store_a, &f);
     }
-    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE "
-                                "application_name = 'store' AND wait_event_type = 'Lock'") == 1);
+    RUN_UNTIL(sql_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE application_name "
+                               "= 'store' AND wait_event_type = 'Lock'") == 1);
     fail_over();
-    pg_close(locker);
+    sql_close(locker);
     RUN_UNTIL(got.finishes == KEPT);
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], KEPT);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'completed'", KEPT);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static struct err why;
-static struct pg *side;
+static struct sql *side;
 
 #define MUST(call)                                         \
     do {                                                   \
@@ -24,12 +24,12 @@ static struct pg *side;
 static void setup(void)
 {
     world_setup_empty();
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
 }
 
 static void teardown(void)
 {
-    pg_close(side);
+    sql_close(side);
     world_teardown();
 }
 
@@ -101,21 +101,22 @@ START_TEST(B40_a_schema_is_the_same_from_scratch_and_from_each_version_that_was_
     char before[ERR_TEXT_MAX];
     up();
     ck_assert_str_ne(last_step, "functions");
-    (void)snprintf(fresh, sizeof fresh, "%s", side_run(side, FINGERPRINT).text);
-    (void)side_run(side, "DROP SCHEMA claimd CASCADE");
+    (void)snprintf(fresh, sizeof fresh, "%s", sql_text(side, FINGERPRINT));
+    sql_run(side, "DROP SCHEMA claimd CASCADE");
     migrate_as_before(starts[_i]);
-    (void)snprintf(before, sizeof before, "%s", side_run(side, FINGERPRINT).text);
+    (void)snprintf(before, sizeof before, "%s", sql_text(side, FINGERPRINT));
     up();
-    ck_assert_str_eq(side_run(side, FINGERPRINT).text, fresh);
-    ck_assert_int_eq(side_number(side,
-                                 "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
-                                 "'claimd'::regnamespace AND NOT EXISTS (SELECT FROM "
-                                 "claimd.function_loaded WHERE signature ^@ (proname || '('))"),
-                     0);
+    ck_assert_str_eq(sql_text(side, FINGERPRINT), fresh);
+    ck_assert_int_eq(
+        sql_number(
+            side,
+            "SELECT count(*)::text FROM pg_proc WHERE pronamespace = 'claimd'::regnamespace AND "
+            "NOT EXISTS (SELECT FROM claimd.function_loaded WHERE signature ^@ (proname || '('))"),
+        0);
     for (int v = migrate_known_version(); v > starts[_i]; v--) {
         MUST(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &why));
     }
-    ck_assert_str_eq(side_run(side, FINGERPRINT).text, before);
+    ck_assert_str_eq(sql_text(side, FINGERPRINT), before);
 }
 END_TEST
 
@@ -132,8 +133,8 @@ static char our_body[ERR_TEXT_MAX];
 static void up_and_edit_by_hand(void)
 {
     up();
-    (void)snprintf(our_body, sizeof our_body, "%s", side_run(side, BODY).text);
-    (void)side_run(side, BY_HAND);
+    (void)snprintf(our_body, sizeof our_body, "%s", sql_text(side, BODY));
+    sql_run(side, BY_HAND);
 }
 
 START_TEST(what_was_edited_by_hand_stays_until_its_file_changes)
@@ -141,33 +142,30 @@ START_TEST(what_was_edited_by_hand_stays_until_its_file_changes)
     up_and_edit_by_hand();
     up();
     ck_assert_int_eq(steps, 0);
-    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
-    (void)side_run(
-        side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
-    int64_t loaded = side_number(side, "SELECT count(*)::text FROM claimd.function_loaded");
+    ck_assert_str_eq(sql_text(side, BODY), "SELECT 7::bigint");
+    sql_run(side,
+            "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
+    int64_t loaded = sql_number(side, "SELECT count(*)::text FROM claimd.function_loaded");
     up();
     ck_assert_int_eq(steps, 1);
     ck_assert_str_eq(last_step, "functions");
-    ck_assert_str_eq(side_run(side, BODY).text, our_body);
-    ck_assert_int_eq(side_number(side, "SELECT count(*)::text FROM claimd.function_loaded"),
-                     loaded);
+    ck_assert_str_eq(sql_text(side, BODY), our_body);
+    ck_assert_int_eq(sql_number(side, "SELECT count(*)::text FROM claimd.function_loaded"), loaded);
 }
 END_TEST
 
 START_TEST(all_are_loaded_again_when_one_asks_for_it)
 {
     up_and_edit_by_hand();
-    (void)side_run(side, "DROP FUNCTION claimd.delete_job");
+    sql_run(side, "DROP FUNCTION claimd.delete_job");
     MUST(migrate_functions(world.conninfo, LIMIT_US, on_step, NULL, &why));
     ck_assert_str_eq(last_step, "functions");
-    ck_assert_str_eq(side_run(side, BODY).text, our_body);
-    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_admin', "
-                                    "'claimd.delete_job(bigint)', 'execute')::text")
-                         .text,
+    ck_assert_str_eq(sql_text(side, BODY), our_body);
+    ck_assert_str_eq(sql_text(side, "SELECT has_function_privilege('claimd_admin', "
+                                    "'claimd.delete_job(bigint)', 'execute')::text"),
                      "true");
-    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_reader', "
-                                    "'claimd.delete_job(bigint)', 'execute')::text")
-                         .text,
+    ck_assert_str_eq(sql_text(side, "SELECT has_function_privilege('claimd_reader', "
+                                    "'claimd.delete_job(bigint)', 'execute')::text"),
                      "false");
 }
 END_TEST
@@ -176,16 +174,16 @@ START_TEST(B40_functions_of_a_newer_release_are_left)
 {
     struct err err = {0};
     up_and_edit_by_hand();
-    (void)side_run(side, "UPDATE claimd.cluster SET functions_version = 12034005");
+    sql_run(side, "UPDATE claimd.cluster SET functions_version = 12034005");
     up(); /* the files are unchanged, so none is loaded */
     ck_assert_int_eq(steps, 0);
-    (void)side_run(
-        side, "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
+    sql_run(side,
+            "UPDATE claimd.function_file SET digest = 'other' WHERE name = 'functions/retry'");
     must_fail(STATUS_CONFLICT, "of release 12.34.5");
     ck_assert_int_eq(migrate_functions(world.conninfo, LIMIT_US, NULL, NULL, &err),
                      STATUS_CONFLICT);
-    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
-    ck_assert_int_eq(side_number(side, "SELECT functions_version::text FROM claimd.cluster"),
+    ck_assert_str_eq(sql_text(side, BODY), "SELECT 7::bigint");
+    ck_assert_int_eq(sql_number(side, "SELECT functions_version::text FROM claimd.cluster"),
                      12034005);
 }
 END_TEST
@@ -195,7 +193,7 @@ START_TEST(B40_after_a_step_down_any_release_may_load_its_own)
     up();
     MUST(migrate_down(world.conninfo, LIMIT_US, NULL, NULL, &why));
     up();
-    ck_assert_int_eq(side_number(side, "SELECT functions_version::text FROM claimd.cluster"),
+    ck_assert_int_eq(sql_number(side, "SELECT functions_version::text FROM claimd.cluster"),
                      sql_functions_version);
 }
 END_TEST
@@ -205,21 +203,21 @@ START_TEST(a_load_that_fails_leaves_nothing_half_done)
 {
     int before = migrate_known_version() - 1;
     migrate_as_before(before);
-    (void)side_run(side, BY_HAND);
-    (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
+    sql_run(side, BY_HAND);
+    sql_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
     must_fail(STATUS_INTERNAL, "functions/history.sql: ");
-    ck_assert_int_eq(side_number(side, "SELECT schema_version::text FROM claimd.cluster"), before);
-    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
-    (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO claimd_scheduler");
+    ck_assert_int_eq(sql_number(side, "SELECT schema_version::text FROM claimd.cluster"), before);
+    ck_assert_str_eq(sql_text(side, BODY), "SELECT 7::bigint");
+    sql_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO claimd_scheduler");
     up();
 
-    (void)side_run(side, BY_HAND);
-    (void)side_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
-    (void)side_run(side, "UPDATE claimd.function_file SET digest = 'other'");
+    sql_run(side, BY_HAND);
+    sql_run(side, "ALTER FUNCTION claimd.sweep_day OWNER TO CURRENT_USER");
+    sql_run(side, "UPDATE claimd.function_file SET digest = 'other'");
     must_fail(STATUS_INTERNAL, "migration functions: functions/history.sql: ");
-    ck_assert_str_eq(side_run(side, BODY).text, "SELECT 7::bigint");
+    ck_assert_str_eq(sql_text(side, BODY), "SELECT 7::bigint");
     ck_assert_str_eq(
-        side_run(side, "SELECT string_agg(DISTINCT digest, ' ') FROM claimd.function_file").text,
+        sql_text(side, "SELECT string_agg(DISTINCT digest, ' ') FROM claimd.function_file"),
         "other");
 }
 END_TEST
@@ -229,22 +227,21 @@ START_TEST(functions_of_the_same_name_elsewhere_are_left)
     static const char own[] = "SELECT prosrc FROM pg_proc WHERE oid = "
                               "'public.retry(bigint, boolean)'::regprocedure";
     migrate_as_before(FUNCTIONS_SINCE - 1);
-    (void)side_run(side,
-                   "CREATE FUNCTION public.retry(bigint, boolean) RETURNS text LANGUAGE sql AS "
-                   "'SELECT ''mine'''");
-    (void)side_run(side, "GRANT EXECUTE ON FUNCTION public.retry TO claimd_reader");
-    (void)side_run(side, "GRANT CREATE, USAGE ON SCHEMA public TO claimd_scheduler");
-    (void)side_run(side, "ALTER ROLE claimd_scheduler SET search_path = public, claimd");
+    sql_run(side, "CREATE FUNCTION public.retry(bigint, boolean) RETURNS text LANGUAGE sql AS "
+                  "'SELECT ''mine'''");
+    sql_run(side, "GRANT EXECUTE ON FUNCTION public.retry TO claimd_reader");
+    sql_run(side, "GRANT CREATE, USAGE ON SCHEMA public TO claimd_scheduler");
+    sql_run(side, "ALTER ROLE claimd_scheduler SET search_path = public, claimd");
     up();
-    ck_assert_str_eq(side_run(side, own).text, "SELECT 'mine'");
-    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_reader', "
-                                    "'public.retry(bigint, boolean)', 'execute')::text")
-                         .text,
+    ck_assert_str_eq(sql_text(side, "%s", own), "SELECT 'mine'");
+    ck_assert_str_eq(sql_text(side, "SELECT has_function_privilege('claimd_reader', "
+                                    "'public.retry(bigint, boolean)', 'execute')::text"),
                      "true");
-    ck_assert_int_eq(side_number(side, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = "
-                                       "'public'::regnamespace"),
-                     1);
-    (void)side_run(side, "ALTER ROLE claimd_scheduler RESET search_path");
+    ck_assert_int_eq(
+        sql_number(
+            side, "SELECT count(*)::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace"),
+        1);
+    sql_run(side, "ALTER ROLE claimd_scheduler RESET search_path");
 }
 END_TEST
 
@@ -252,17 +249,15 @@ END_TEST
 START_TEST(grants_to_roles_of_others_survive_a_load)
 {
     up();
-    (void)side_try(side, "CREATE ROLE shop");
-    (void)side_run(side, "GRANT EXECUTE ON FUNCTION claimd.retry TO shop");
-    (void)side_run(side, "GRANT EXECUTE ON FUNCTION claimd.retry TO PUBLIC");
+    (void)sql_refusal(side, "CREATE ROLE shop");
+    sql_run(side, "GRANT EXECUTE ON FUNCTION claimd.retry TO shop");
+    sql_run(side, "GRANT EXECUTE ON FUNCTION claimd.retry TO PUBLIC");
     MUST(migrate_functions(world.conninfo, LIMIT_US, NULL, NULL, &why));
-    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('shop', "
-                                    "'claimd.retry(bigint, boolean)', 'execute')::text")
-                         .text,
+    ck_assert_str_eq(sql_text(side, "SELECT has_function_privilege('shop', 'claimd.retry(bigint, "
+                                    "boolean)', 'execute')::text"),
                      "true");
-    ck_assert_str_eq(side_run(side, "SELECT has_function_privilege('claimd_worker', "
-                                    "'claimd.retry(bigint, boolean)', 'execute')::text")
-                         .text,
+    ck_assert_str_eq(sql_text(side, "SELECT has_function_privilege('claimd_worker', "
+                                    "'claimd.retry(bigint, boolean)', 'execute')::text"),
                      "false");
 }
 END_TEST

@@ -10,7 +10,7 @@
 START_TEST(a_claim_runs_the_row_as_it_is_now)
 {
     int64_t id = add_jobs(1);
-    (void)side_run(side, "UPDATE claimd.job SET args = '{\"edited\": true}', priority = 7");
+    sql_run(side, "UPDATE claimd.job SET args = '{\"edited\": true}', priority = 7");
     claim_now(&store_a, id, 1);
     ck_assert_uint_eq(got.job_count, 1);
     const struct claimed_job *job = &got.jobs[0];
@@ -30,11 +30,11 @@ END_TEST
 
 START_TEST(limits_come_from_the_job_then_its_kind_then_the_defaults)
 {
-    (void)side_run(side, "INSERT INTO claimd.kind (name, max_attempts, max_crashes, timeout, "
-                         "at_most_once) VALUES ('noop', 7, 2, '90 s', true)");
+    sql_run(side, "INSERT INTO claimd.kind (name, max_attempts, max_crashes, timeout, "
+                  "at_most_once) VALUES ('noop', 7, 2, '90 s', true)");
     int64_t id = add_jobs(2);
-    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 2, timeout = '1.5 s' WHERE id = "
-                         "(SELECT max(id) FROM claimd.job)");
+    sql_run(side, "UPDATE claimd.job SET max_attempts = 2, timeout = '1.5 s' WHERE id = (SELECT "
+                  "max(id) FROM claimd.job)");
     claim_now(&store_a, id, 2);
     const struct claimed_job *plain = claimed(id);
     const struct claimed_job *own = claimed(id + 1);
@@ -51,17 +51,11 @@ END_TEST
 START_TEST(lock_G4_every_id_is_claimed_or_refused_with_its_reason)
 {
     int64_t id = add_jobs(6);
-    char sql[512];
     claim_now(&store_a, id, 1); /* running */
-    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)(id + 1));
-    (void)side_run(side, sql);
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE claimd.job SET scheduled_at = now() + '1 h' WHERE id = %lld",
-                   (long long)(id + 2));
-    (void)side_run(side, sql);
-    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET kind = 'unserved' WHERE id = %lld",
-                   (long long)(id + 3));
-    (void)side_run(side, sql);
+    sql_run(side, "SELECT claimd.cancel(%lld)", (long long)(id + 1));
+    sql_run(side, "UPDATE claimd.job SET scheduled_at = now() + '1 h' WHERE id = %lld",
+            (long long)(id + 2));
+    sql_run(side, "UPDATE claimd.job SET kind = 'unserved' WHERE id = %lld", (long long)(id + 3));
     claim_now(&store_a, id, 7); /* one id too many: unknown */
     ck_assert_uint_eq(got.job_count, 3);
     ck_assert_uint_eq(got.refused_count, 5);
@@ -101,27 +95,21 @@ START_TEST(lock_G2_S1_fences_are_unique_and_rise_with_the_attempts)
         claim_now(&store_a, id, 100);
         ck_assert_uint_eq(got.job_count, 100);
         ASSERT_NUMBER("SELECT count(DISTINCT fence)::text FROM claimd.job", 100);
-        char sql[128];
-        (void)snprintf(sql, sizeof sql, "SELECT min(fence)::text FROM claimd.job");
-        ck_assert(side_number(side, sql) > highest);
-        highest = side_number(side, "SELECT max(fence)::text FROM claimd.job");
-        (void)side_run(side, "UPDATE claimd.job SET state = 'available'");
+        ck_assert(sql_number(side, "SELECT min(fence)::text FROM claimd.job") > highest);
+        highest = sql_number(side, "SELECT max(fence)::text FROM claimd.job");
+        sql_run(side, "UPDATE claimd.job SET state = 'available'");
     }
 }
 END_TEST
 
 START_TEST(a_claim_ahead_leaves_out_last_attempts_and_at_most_once)
 {
-    (void)side_run(side, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('other', true)");
+    sql_run(side, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('other', true)");
     int64_t id = add_jobs(6);
-    char sql[256];
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE claimd.job SET max_attempts = 1 WHERE id IN (%lld, %lld)", (long long)id,
-                   (long long)(id + 3));
-    (void)side_run(side, sql);
-    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET kind = 'other' WHERE id IN (%lld, %lld)",
-                   (long long)(id + 1), (long long)(id + 4));
-    (void)side_run(side, sql);
+    sql_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE id IN (%lld, %lld)", (long long)id,
+            (long long)(id + 3));
+    sql_run(side, "UPDATE claimd.job SET kind = 'other' WHERE id IN (%lld, %lld)",
+            (long long)(id + 1), (long long)(id + 4));
     ask(&store_a, id, 6, 3);
     RUN_UNTIL(got.claims == 1);
     ck_assert_uint_eq(got.job_count, 4);
@@ -134,8 +122,8 @@ END_TEST
 
 START_TEST(a_claim_of_nothing_but_at_most_once_ahead_puts_all_back)
 {
-    (void)side_run(side, "INSERT INTO claimd.kind (name, at_most_once) VALUES ('other', true), "
-                         "('noop', true)");
+    sql_run(side,
+            "INSERT INTO claimd.kind (name, at_most_once) VALUES ('other', true), ('noop', true)");
     int64_t id = add_jobs(2);
     ask(&store_a, id, 2, 0);
     RUN_UNTIL(got.claims == 1);
@@ -147,11 +135,11 @@ END_TEST
 START_TEST(lock_G5_a_job_without_an_attempt_left_is_discarded_not_claimed)
 {
     int64_t id = add_jobs(1);
-    (void)side_run(side, "UPDATE claimd.job SET attempt = 3, max_attempts = 3");
+    sql_run(side, "UPDATE claimd.job SET attempt = 3, max_attempts = 3");
     claim_now(&store_a, id, 1);
     ck_assert_uint_eq(got.job_count, 0);
     ck_assert_int_eq(refused(id)->why, CLAIM_GONE);
-    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM claimd.job_history") == 1);
+    RUN_UNTIL(sql_number(side, "SELECT count(*)::text FROM claimd.job_history") == 1);
     ASSERT_TEXT("SELECT state || ': ' || error FROM claimd.job_history",
                 "discarded: no attempts left");
 }
@@ -160,8 +148,8 @@ END_TEST
 START_TEST(large_args_stay_behind_and_are_fetched)
 {
     int64_t id = add_jobs(2);
-    (void)side_run(side, "UPDATE claimd.job SET args = jsonb_build_object('t', repeat('x', 300000))"
-                         " WHERE id = (SELECT max(id) FROM claimd.job)");
+    sql_run(side, "UPDATE claimd.job SET args = jsonb_build_object('t', repeat('x', 300000)) WHERE "
+                  "id = (SELECT max(id) FROM claimd.job)");
     claim_now(&store_a, id, 2);
     ck_assert(claimed(id)->args != NULL);
     ck_assert_ptr_null(claimed(id + 1)->args);
@@ -198,15 +186,13 @@ static void on_args(void *ctx, enum status st, const struct job_args *args)
 START_TEST(a_checkpoint_and_large_metadata_are_fetched_and_the_rest_comes_along)
 {
     int64_t id = add_jobs(3);
-    (void)side_run(side, "UPDATE claimd.job SET tags = '{a,\"b c\"}', metadata = '{\"m\": 1}', "
-                         "generation = 2 WHERE id = (SELECT min(id) FROM claimd.job)");
-    (void)side_run(side, "INSERT INTO claimd.job_live (id, fence, checkpoint) SELECT id, 0, "
-                         "'{\"at\": 7}' FROM claimd.job ORDER BY id OFFSET 1 LIMIT 1");
-    (void)side_run(side, "UPDATE claimd.job SET flags = 128 WHERE id IN (SELECT id FROM "
-                         "claimd.job_live)");
-    (void)side_run(side,
-                   "UPDATE claimd.job SET metadata = (SELECT jsonb_object_agg(md5(n::text), n) "
-                   "FROM generate_series(1, 600) n) WHERE id = (SELECT max(id) FROM claimd.job)");
+    sql_run(side, "UPDATE claimd.job SET tags = '{a,\"b c\"}', metadata = '{\"m\": 1}', generation "
+                  "= 2 WHERE id = (SELECT min(id) FROM claimd.job)");
+    sql_run(side, "INSERT INTO claimd.job_live (id, fence, checkpoint) SELECT id, 0, '{\"at\": 7}' "
+                  "FROM claimd.job ORDER BY id OFFSET 1 LIMIT 1");
+    sql_run(side, "UPDATE claimd.job SET flags = 128 WHERE id IN (SELECT id FROM claimd.job_live)");
+    sql_run(side, "UPDATE claimd.job SET metadata = (SELECT jsonb_object_agg(md5(n::text), n) FROM "
+                  "generate_series(1, 600) n) WHERE id = (SELECT max(id) FROM claimd.job)");
     claim_now(&store_a, id, 3);
     ck_assert_ptr_nonnull(claimed(id)->args);
     ck_assert_int_eq(claimed(id)->generation, 2);
@@ -228,17 +214,12 @@ END_TEST
 START_TEST(feat_B29_what_those_before_a_job_found_is_fetched_with_its_args)
 {
     int64_t id = add_jobs(2);
-    char sql[128];
-    (void)snprintf(sql, sizeof sql, "SELECT claimd.after(%lld, '{%lld}')::text", (long long)id,
-                   (long long)id + 1);
-    (void)side_run(side, sql);
-    (void)side_run(side,
-                   "UPDATE claimd.job SET state = 'running', attempt = 1, fence = 7 WHERE id = "
-                   "(SELECT max(id) FROM claimd.job)");
-    (void)side_run(side,
-                   "SELECT claimd.complete_in_tx(id, fence, '{\"n\": 7}')::text FROM claimd.job "
-                   "WHERE state = 'running'");
-    (void)side_run(side, "SELECT claimd.release_jobs()::text");
+    sql_run(side, "SELECT claimd.after(%lld, '{%lld}')::text", (long long)id, (long long)id + 1);
+    sql_run(side, "UPDATE claimd.job SET state = 'running', attempt = 1, fence = 7 WHERE id = "
+                  "(SELECT max(id) FROM claimd.job)");
+    sql_run(side, "SELECT claimd.complete_in_tx(id, fence, '{\"n\": 7}')::text FROM claimd.job "
+                  "WHERE state = 'running'");
+    sql_run(side, "SELECT claimd.release_jobs()::text");
     claim_now(&store_a, id, 1);
     struct fetched f = {0};
     ck_assert_ptr_null(claimed(id)->args);
@@ -253,8 +234,7 @@ END_TEST
 START_TEST(fetched_args_are_fenced)
 {
     int64_t id = add_jobs(1);
-    (void)side_run(side,
-                   "UPDATE claimd.job SET args = jsonb_build_object('t', repeat('x', 300000))");
+    sql_run(side, "UPDATE claimd.job SET args = jsonb_build_object('t', repeat('x', 300000))");
     claim_now(&store_a, id, 1);
     struct fetched good = {0};
     struct fetched stale = {0};
@@ -272,17 +252,17 @@ END_TEST
 /* As an earlier release let them in: args of 147 kB, too much metadata, and args of 16 MB. */
 START_TEST(jobs_whose_args_expand_are_fetched_one_by_one_and_keep_no_other_claim_waiting)
 {
-    (void)side_run(side, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
-    (void)side_run(side, "ALTER TABLE claimd.job DISABLE TRIGGER job_sizes_checked");
+    sql_run(side, "ALTER TABLE claimd.job DISABLE TRIGGER job_checked");
+    sql_run(side, "ALTER TABLE claimd.job DISABLE TRIGGER job_sizes_checked");
     int64_t other = add_jobs(1);
     int64_t id = add_jobs(100);
-    (void)side_run(side, "UPDATE claimd.job SET args = a.args FROM (SELECT jsonb_agg(1e131071"
-                         "::numeric) AS args FROM generate_series(1, 120)) AS a"
-                         " WHERE id > (SELECT min(id) FROM claimd.job) + 3");
-    (void)side_run(side, "UPDATE claimd.job SET args = to_jsonb(round(1e131071, 16383)) WHERE id ="
-                         " (SELECT min(id) FROM claimd.job) + 2");
-    (void)side_run(side, "UPDATE claimd.job SET metadata = '{\"n\": 1e131071}' WHERE id ="
-                         " (SELECT min(id) FROM claimd.job) + 3");
+    sql_run(side,
+            "UPDATE claimd.job SET args = a.args FROM (SELECT jsonb_agg(1e131071::numeric) AS args "
+            "FROM generate_series(1, 120)) AS a WHERE id > (SELECT min(id) FROM claimd.job) + 3");
+    sql_run(side, "UPDATE claimd.job SET args = to_jsonb(round(1e131071, 16383)) WHERE id = "
+                  "(SELECT min(id) FROM claimd.job) + 2");
+    sql_run(side, "UPDATE claimd.job SET metadata = '{\"n\": 1e131071}' WHERE id = (SELECT min(id) "
+                  "FROM claimd.job) + 3");
     ASSERT_NUMBER("SELECT claimd.mark_too_long()::text", 99);
     ASSERT_NUMBER("SELECT claimd.mark_too_long()::text", 0);
     claim_now(&store_a, id, 100);
@@ -316,16 +296,16 @@ START_TEST(fetches_of_args_that_wait_for_others_are_answered_when_the_session_en
     int64_t id = add_jobs(20);
     claim_now(&store_a, id, 20);
     static struct fetched f[20];
-    (void)side_run(side, "BEGIN");
-    (void)side_run(side, "LOCK TABLE claimd.job_live");
+    sql_run(side, "BEGIN");
+    sql_run(side, "LOCK TABLE claimd.job_live");
     for (int i = 0; i < 20; i++) {
         ck_assert_int_eq(
             job_store_args(store_a.jobs, id + i, claimed(id + i)->fence, on_args, &f[i], NULL),
             STATUS_OK);
     }
-    (void)side_run(side, "SELECT count(pg_terminate_backend(pid))::text FROM pg_stat_activity"
-                         " WHERE application_name = 'store'");
-    (void)side_run(side, "COMMIT");
+    sql_run(side, "SELECT count(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE "
+                  "application_name = 'store'");
+    sql_run(side, "COMMIT");
     for (int i = 0; i < 20; i++) {
         RUN_UNTIL(f[i].calls == 1);
         ck_assert(f[i].st == STATUS_UNAVAILABLE || (f[i].st == STATUS_OK && i > 0));

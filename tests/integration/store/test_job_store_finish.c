@@ -118,10 +118,10 @@ START_TEST(a_run_whose_cancel_its_worker_has_not_heard_of_does_not_run_again)
 {
     static const enum finish_kind kinds[] = {FINISH_RETRY, FINISH_SNOOZE, FINISH_HAND_BACK};
     given_running(4);
-    (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job ORDER BY id LIMIT 3");
+    sql_run(side, "SELECT claimd.cancel(id) FROM claimd.job ORDER BY id LIMIT 3");
     /* A request for an earlier run; no one has asked to cancel this one. */
-    (void)side_run(side, "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, "
-                         "fence - 1, true FROM claimd.job ORDER BY id DESC LIMIT 1");
+    sql_run(side, "INSERT INTO claimd.job_live (id, fence, cancel_requested) SELECT id, fence - 1, "
+                  "true FROM claimd.job ORDER BY id DESC LIMIT 1");
     for (size_t i = 0; i < 4; i++) {
         struct job_finish f = finish_of(i, kinds[i % ARRAY_COUNT(kinds)]);
         submit(&store_a, &f);
@@ -181,7 +181,7 @@ END_TEST
 START_TEST(what_was_kept_of_a_running_job_goes_with_its_end)
 {
     given_running(4);
-    (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job");
+    sql_run(side, "SELECT claimd.cancel(id) FROM claimd.job");
     struct job_finish done = finish_of(0, FINISH_COMPLETED);
     struct job_finish failed = finish_of(1, FINISH_DISCARDED);
     struct job_finish cancelled = finish_of(2, FINISH_CANCELLED);
@@ -219,12 +219,12 @@ START_TEST(lock_G3_a_stale_finish_is_refused_and_changes_nothing)
     given_running(2);
     struct job_finish old = finish_of(0, FINISH_COMPLETED);
     struct job_finish gone = finish_of(1, FINISH_COMPLETED);
-    (void)side_run(side, "UPDATE claimd.job SET state = 'available'");
+    sql_run(side, "UPDATE claimd.job SET state = 'available'");
     int64_t id = old.id < gone.id ? old.id : gone.id;
     struct store b;
     store_start(&b, WORKER_B);
     claim_now(&b, id, 1);
-    (void)side_run(side, "SELECT claimd.cancel(id) FROM claimd.job WHERE state = 'available'");
+    sql_run(side, "SELECT claimd.cancel(id) FROM claimd.job WHERE state = 'available'");
     submit(&store_a, &old);
     submit(&store_a, &gone);
     RUN_UNTIL(got.finishes == 2);
@@ -241,7 +241,7 @@ START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
     static const enum finish_kind kinds[] = {FINISH_COMPLETED, FINISH_RETRY,  FINISH_DISCARDED,
                                              FINISH_HAND_BACK, FINISH_SNOOZE, FINISH_CANCELLED};
     given_running(12);
-    (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
+    sql_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
     for (size_t i = 0; i < 12; i++) {
         struct job_finish f = finish_of(i, kinds[i % ARRAY_COUNT(kinds)]);
         submit(&store_a, &f);
@@ -250,12 +250,12 @@ START_TEST(D5_a_finish_under_the_same_fence_of_another_worker_is_stale)
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 12);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'running'", 12);
     /* A job that another worker completed does not count as our own finish either. */
-    (void)side_run(side, "WITH d AS (DELETE FROM claimd.job RETURNING *) INSERT INTO "
-                         "claimd.job_history (id, fence, created_at, scheduled_at, ready_at, "
-                         "attempted_at, worker_id, attempt, crashes, generation, priority, share, "
-                         "queue, kind, args, state) SELECT id, fence, created_at, scheduled_at, "
-                         "ready_at, attempted_at, worker_id, attempt, crashes, generation, "
-                         "priority, share, queue, kind, args, 'completed' FROM d");
+    sql_run(side,
+            "WITH d AS (DELETE FROM claimd.job RETURNING *) INSERT INTO claimd.job_history (id, "
+            "fence, created_at, scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes, "
+            "generation, priority, share, queue, kind, args, state) SELECT id, fence, created_at, "
+            "scheduled_at, ready_at, attempted_at, worker_id, attempt, crashes, generation, "
+            "priority, share, queue, kind, args, 'completed' FROM d");
     struct job_finish f = finish_of(0, FINISH_COMPLETED);
     finish_now(&f);
     ck_assert_int_eq(got.verdicts[FINISH_STALE], 13);
@@ -296,8 +296,7 @@ START_TEST(D8_a_finish_is_found_done_though_the_clock_went_back_meanwhile)
     given_running(1);
     struct job_finish f = finish_of(0, FINISH_COMPLETED);
     finish_now(&f);
-    (void)side_run(side,
-                   "UPDATE claimd.job_history SET finalized_at = attempted_at - interval '60 s'");
+    sql_run(side, "UPDATE claimd.job_history SET finalized_at = attempted_at - interval '60 s'");
     finish_now(&f);
     ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 1);
 }
@@ -423,9 +422,9 @@ END_TEST
 START_TEST(every_update_of_a_claim_is_hot)
 {
     given_running(500);
-    (void)side_run(store_a.pg, "SELECT pg_stat_force_next_flush()");
-    RUN_UNTIL(side_number(
-                  side, "SELECT pg_stat_get_tuples_updated('claimd.job'::regclass)::text") == 500);
+    (void)world_ask(store_a.pg, "SELECT pg_stat_force_next_flush()");
+    RUN_UNTIL(sql_number(side, "SELECT pg_stat_get_tuples_updated('claimd.job'::regclass)::text") ==
+              500);
     ASSERT_NUMBER("SELECT pg_stat_get_tuples_hot_updated('claimd.job'::regclass)::text", 500);
 }
 END_TEST
@@ -475,14 +474,10 @@ START_TEST(feat_B20_what_a_batch_or_a_job_waits_for_is_kept_and_they_hear_of_it)
 {
     given_running(3);
     int64_t id = got.jobs[0].id;
-    char sql[256];
-    (void)snprintf(sql, sizeof sql, "SELECT claimd.batch_add(claimd.batch_open(), %lld)::text",
-                   (long long)id);
-    (void)side_run(side, sql); /* after the claim, so the store does not know its flags */
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT claimd.after(claimd.enqueue('noop'), ARRAY[%lld::bigint])::text",
-                   (long long)id + 1);
-    (void)side_run(side, sql);
+    sql_run(side, "SELECT claimd.batch_add(claimd.batch_open(), %lld)::text",
+            (long long)id); /* after the claim, so the store does not know its flags */
+    sql_run(side, "SELECT claimd.after(claimd.enqueue('noop'), ARRAY[%lld::bigint])::text",
+            (long long)id + 1);
     for (size_t i = 0; i < 3; i++) {
         struct job_finish f = unkept_of(i);
         submit(&store_a, &f);
@@ -498,16 +493,16 @@ END_TEST
 
 START_TEST(feat_B20_a_unique_key_of_a_job_that_is_not_kept_holds_as_long_as_it_should)
 {
-    (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
-    (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'done', unique_for => '1 h', "
-                         "unique_states => 'completed')::text");
+    sql_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
+    sql_run(side, "SELECT claimd.enqueue('noop', unique_key => 'done', unique_for => '1 h', "
+                  "unique_states => 'completed')::text");
     claim_now(&store_a, 1, 2);
     for (size_t i = 0; i < 2; i++) {
         struct job_finish f = unkept_of(i);
         finish_now(&f);
     }
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 0);
-    (void)side_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
+    sql_run(side, "SELECT claimd.enqueue('noop', unique_key => 'open')::text");
     ASSERT_REFUSED(side, "SELECT claimd.enqueue('noop', unique_key => 'done')", "CL004",
                    "and has ended");
 }
@@ -515,9 +510,9 @@ END_TEST
 
 START_TEST(feat_B20_an_exclusive_key_of_a_job_that_is_not_kept_is_free_for_the_next)
 {
-    (void)side_run(side, "UPDATE claimd.cluster SET oldest_program = schema_version");
-    (void)side_run(side, "SELECT claimd.enqueue('noop', exclusive_key => 'k')::text FROM "
-                         "generate_series(1, 2)");
+    sql_run(side, "UPDATE claimd.cluster SET oldest_program = schema_version");
+    sql_run(side,
+            "SELECT claimd.enqueue('noop', exclusive_key => 'k')::text FROM generate_series(1, 2)");
     claim_now(&store_a, 1, 2);
     ck_assert_uint_eq(got.job_count, 1);
     struct job_finish f = unkept_of(0);
@@ -534,10 +529,7 @@ START_TEST(feat_B20_G3_a_stale_finish_of_a_job_that_is_not_kept_is_refused_and_n
 {
     given_running(2);
     int64_t id = got.jobs[0].id;
-    char sql[160];
-    (void)snprintf(sql, sizeof sql, "UPDATE claimd.job SET fence = fence + 1000 WHERE id = %lld",
-                   (long long)id);
-    (void)side_run(side, sql);
+    sql_run(side, "UPDATE claimd.job SET fence = fence + 1000 WHERE id = %lld", (long long)id);
     struct job_finish stale = unkept_of(0);
     struct job_finish done = unkept_of(1);
     finish_now(&stale);

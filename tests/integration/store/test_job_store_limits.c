@@ -8,16 +8,13 @@
 /* Adds `count` jobs with this exclusive key; returns their first id. */
 static int64_t add_keyed(int count, const char *key)
 {
-    char sql[512];
-    int64_t last = side_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job");
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT claimd.enqueue_many((SELECT jsonb_agg(jsonb_build_object('kind', 'noop',"
-                   " 'exclusive_key', '%s')) FROM generate_series(1, %d)))",
-                   key, count);
-    (void)side_run(side, sql);
-    (void)snprintf(sql, sizeof sql, "SELECT min(id)::text FROM claimd.job WHERE id > %lld",
-                   (long long)last);
-    return side_number(side, sql);
+    int64_t last = sql_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job");
+    sql_run(side,
+            "SELECT claimd.enqueue_many((SELECT jsonb_agg(jsonb_build_object('kind', 'noop', "
+            "'exclusive_key', '%s')) FROM generate_series(1, %d)))",
+            key, count);
+    return sql_number(side, "SELECT min(id)::text FROM claimd.job WHERE id > %lld",
+                      (long long)last);
 }
 
 static void finish_now(size_t n, enum finish_kind kind)
@@ -55,8 +52,7 @@ END_TEST
 START_TEST(the_first_of_a_key_is_claimed_first_whatever_its_place_among_the_ids)
 {
     int64_t a = add_keyed(3, "a");
-    (void)side_run(side, "UPDATE claimd.job SET priority = 0 WHERE id = (SELECT max(id) FROM"
-                         " claimd.job)");
+    sql_run(side, "UPDATE claimd.job SET priority = 0 WHERE id = (SELECT max(id) FROM claimd.job)");
     claim_now(&store_a, a, 3);
     ck_assert_uint_eq(got.job_count, 1);
     ck_assert(claimed(a + 2) != NULL);
@@ -69,17 +65,12 @@ END_TEST
 /* No token is added during a test: the bucket is filled from tomorrow on. */
 static void given_tokens(const char *key, int tokens)
 {
-    char sql[256];
-    (void)snprintf(
-        sql, sizeof sql,
-        "WITH k AS (SELECT claimd.limit_key('%s', 10), claimd.limit_key_rate('%s', 100000))"
-        " SELECT count(*)::text FROM k",
-        key, key);
-    (void)side_run(side, sql);
-    (void)snprintf(sql, sizeof sql,
-                   "UPDATE claimd.key_limit SET tokens = %d, filled_at = now() + interval '1 d'",
-                   tokens);
-    (void)side_run(side, sql);
+    sql_run(side,
+            "WITH k AS (SELECT claimd.limit_key('%s', 10), claimd.limit_key_rate('%s', 100000)) "
+            "SELECT count(*)::text FROM k",
+            key, key);
+    sql_run(side, "UPDATE claimd.key_limit SET tokens = %d, filled_at = now() + interval '1 d'",
+            tokens);
 }
 
 START_TEST(of_a_key_with_a_rate_so_many_start_as_it_has_tokens)
@@ -104,7 +95,7 @@ START_TEST(who_is_refused_for_the_place_of_a_key_takes_no_token)
 {
     int64_t a = add_keyed(3, "a");
     given_tokens("a", 4);
-    (void)side_run(side, "SELECT claimd.limit_key('a', 1)::text");
+    sql_run(side, "SELECT claimd.limit_key('a', 1)::text");
     claim_now(&store_a, a, 1);
     claim_now(&store_a, a + 1, 2);
     ck_assert_uint_eq(got.job_count, 1);
@@ -114,13 +105,10 @@ END_TEST
 
 START_TEST(A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits)
 {
-    char sql[256];
     int64_t id = add_jobs(1);
     claim_now(&store_a, id, 1);
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT claimd.edit(%lld, '{\"args\": {\"v\": 2}}', apply => 'next')::text",
-                   (long long)id);
-    (void)side_run(side, sql);
+    sql_run(side, "SELECT claimd.edit(%lld, '{\"args\": {\"v\": 2}}', apply => 'next')::text",
+            (long long)id);
     finish_now(0, FINISH_HAND_BACK);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE args = '{\"v\": 2}'", 0);
     claim_now(&store_a, id, 1);
@@ -134,18 +122,18 @@ END_TEST
 /* No end of a run frees a key for it, so this is the only push of its hint. */
 START_TEST(A4_a_job_with_a_kept_edit_whose_row_is_locked_is_put_back_not_dropped)
 {
-    struct pg *other = side_open(NULL);
+    struct sql *other = sql_open(world.conninfo);
     int64_t id = add_jobs(1);
-    (void)side_run(side, "UPDATE claimd.job SET flags = 64");
-    (void)side_run(other, "BEGIN");
-    (void)side_run(other, "SELECT id::text FROM claimd.job FOR UPDATE");
+    sql_run(side, "UPDATE claimd.job SET flags = 64");
+    sql_run(other, "BEGIN");
+    sql_run(other, "SELECT id::text FROM claimd.job FOR UPDATE");
     claim_now(&store_a, id, 1);
     ck_assert_uint_eq(got.job_count, 0);
     ck_assert_int_eq(refused(id)->why, CLAIM_PUT_BACK);
-    (void)side_run(other, "ROLLBACK");
+    sql_run(other, "ROLLBACK");
     claim_now(&store_a, id, 1);
     ck_assert_uint_eq(got.job_count, 1);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 
@@ -166,8 +154,8 @@ START_TEST(a_stale_finish_frees_nothing_that_a_later_run_holds)
 {
     int64_t a = add_keyed(2, "a");
     claim_now(&store_a, a, 1);
-    (void)side_run(side, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
-    (void)side_run(side, "SELECT claimd.free_leaked()");
+    sql_run(side, "UPDATE claimd.job SET state = 'available' WHERE state = 'running'");
+    sql_run(side, "SELECT claimd.free_leaked()");
     claim_now(&store_a, a, 2);
     ck_assert_uint_eq(got.job_count, 2);
     finish_now(0, FINISH_COMPLETED);
@@ -183,12 +171,10 @@ END_TEST
 START_TEST(only_jobs_that_were_refused_are_named_and_each_once)
 {
     int64_t a = add_keyed(6, "a");
-    (void)side_run(side, "SELECT claimd.limit_key('a', 2)::text");
+    sql_run(side, "SELECT claimd.limit_key('a', 2)::text");
     claim_now(&store_a, a, 5); /* the last one has its hint */
     ck_assert_uint_eq(got.job_count, 2);
-    char sql[128];
-    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)a + 2);
-    (void)side_run(side, sql);
+    sql_run(side, "SELECT claimd.cancel(%lld)", (long long)a + 2);
     finish_now(0, FINISH_COMPLETED);
     ck_assert_uint_eq(got.freed_count, 1);
     ck_assert_int_eq(got.freed[0], a + 3);
@@ -207,25 +193,23 @@ START_TEST(a_full_pass_forgets_who_was_refused_and_has_ended_meanwhile)
     int64_t a = add_keyed(3, "a");
     claim_now(&store_a, a, 3);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.key_waiting", 2);
-    char sql[128];
-    (void)snprintf(sql, sizeof sql, "SELECT claimd.cancel(%lld)", (long long)a + 1);
-    (void)side_run(side, sql);
-    (void)side_run(side, "SELECT count(*)::text FROM claimd.free_leaked()");
+    sql_run(side, "SELECT claimd.cancel(%lld)", (long long)a + 1);
+    sql_run(side, "SELECT count(*)::text FROM claimd.free_leaked()");
     ASSERT_NUMBER("SELECT job_id::text FROM claimd.key_waiting", a + 2);
 }
 END_TEST
 
 START_TEST(a_run_frees_its_key_and_its_place_although_their_rows_were_moved)
 {
-    (void)side_run(side, "SELECT claimd.limit_queue('default', 3)::text");
+    sql_run(side, "SELECT claimd.limit_queue('default', 3)::text");
     int64_t a = add_keyed(1, "a");
     int64_t b = add_keyed(2, "b");
     claim_now(&store_a, a, 3);
     ck_assert_uint_eq(got.job_count, 2);
     ck_assert(claimed(b)->key_row > 0 && claimed(b)->place > 0);
     finish_now(got.jobs[0].id == a ? 0 : 1, FINISH_COMPLETED);
-    (void)side_run(side, "VACUUM FULL claimd.exclusive");
-    (void)side_run(side, "VACUUM FULL claimd.slot");
+    sql_run(side, "VACUUM FULL claimd.exclusive");
+    sql_run(side, "VACUUM FULL claimd.slot");
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive WHERE ctid = '(0,1)'", 1);
     finish_now(got.jobs[0].id == a ? 1 : 0, FINISH_COMPLETED);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
@@ -239,9 +223,9 @@ START_TEST(feat_D3_the_end_of_a_run_frees_both_its_keys_and_names_who_may_start_
 {
     static const char two[] =
         "SELECT claimd.enqueue('noop', exclusive_key => 'a', second_key => 'b')::text";
-    (void)side_run(side, "SELECT claimd.limit_queue('default', 9)::text");
-    int64_t first = side_number(side, two);
-    (void)side_number(side, two);
+    sql_run(side, "SELECT claimd.limit_queue('default', 9)::text");
+    int64_t first = sql_number(side, "%s", two);
+    (void)sql_number(side, "%s", two);
     claim_now(&store_a, first, 2);
     ck_assert_uint_eq(got.job_count, 1);
     ck_assert_int_eq(refused(first + 1)->why, CLAIM_LIMITED);
@@ -258,13 +242,13 @@ END_TEST
 /* Otherwise it would be pushed as one that may start, and refused, again and again. */
 START_TEST(feat_D3_a_job_for_which_places_are_kept_is_refused_for_its_full_queue)
 {
-    (void)side_run(side, "SELECT claimd.limit_queue('default', 1)::text");
+    sql_run(side, "SELECT claimd.limit_queue('default', 1)::text");
     int64_t plain = add_jobs(1);
     claim_now(&store_a, plain, 1);
-    int64_t two = side_number(
+    int64_t two = sql_number(
         side, "SELECT claimd.enqueue('noop', exclusive_key => 'a', second_key => 'b')::text");
-    (void)side_run(side, "INSERT INTO claimd.key_reserved (key, job_id, until) SELECT 'a', max(id),"
-                         " now() + interval '1 min' FROM claimd.job");
+    sql_run(side, "INSERT INTO claimd.key_reserved (key, job_id, until) SELECT 'a', max(id), now() "
+                  "+ interval '1 min' FROM claimd.job");
     claim_now(&store_a, two, 1);
     ck_assert_int_eq(refused(two)->why, CLAIM_QUEUE_FULL);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.exclusive", 0);
@@ -314,49 +298,46 @@ START_TEST(a_claim_waits_for_the_end_of_the_run_that_is_being_committed)
 {
     int64_t a = add_keyed(2, "a");
     claim_now(&store_a, a, 1);
-    (void)side_run(side, "BEGIN");
-    (void)side_run(side, "DELETE FROM claimd.job WHERE state = 'running'");
-    (void)side_run(side, "DELETE FROM claimd.exclusive");
+    sql_run(side, "BEGIN");
+    sql_run(side, "DELETE FROM claimd.job WHERE state = 'running'");
+    sql_run(side, "DELETE FROM claimd.exclusive");
     ask(&store_a, a + 1, 1, 1);
-    struct pg *other = side_open(NULL);
-    RUN_UNTIL(side_number(other, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type"
-                                 " = 'Lock' AND query LIKE '%claim_limited%'") > 0);
-    (void)side_run(side, "COMMIT");
+    struct sql *other = sql_open(world.conninfo);
+    RUN_UNTIL(sql_number(other, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type "
+                                "= 'Lock' AND query LIKE '%%claim_limited%%'") > 0);
+    sql_run(side, "COMMIT");
     RUN_UNTIL(got.claims == 2);
     ck_assert_uint_eq(got.job_count, 2);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 
 START_TEST(a_limited_job_that_somebody_has_locked_holds_nobody_up)
 {
     int64_t a = add_keyed(2, "a");
-    char sql[128];
-    (void)side_run(side, "BEGIN");
-    (void)snprintf(sql, sizeof sql, "SELECT id FROM claimd.job WHERE id = %lld FOR UPDATE",
-                   (long long)a);
-    (void)side_run(side, sql);
+    sql_run(side, "BEGIN");
+    sql_run(side, "SELECT id FROM claimd.job WHERE id = %lld FOR UPDATE", (long long)a);
     claim_now(&store_a, a, 2);
     ck_assert_uint_eq(got.job_count, 1);
     ck_assert(claimed(a + 1) != NULL);
-    (void)side_run(side, "COMMIT");
+    sql_run(side, "COMMIT");
 }
 END_TEST
 
 /* Its key is free, so every query for the next job returns this one, again and again. */
 START_TEST(a_locked_job_whose_key_is_free_is_put_back_as_one_without_a_limit)
 {
-    struct pg *other = side_open(NULL);
+    struct sql *other = sql_open(world.conninfo);
     int64_t a = add_keyed(1, "a");
-    (void)side_run(other, "BEGIN");
-    (void)side_run(other, "SELECT id::text FROM claimd.job FOR UPDATE");
+    sql_run(other, "BEGIN");
+    sql_run(other, "SELECT id::text FROM claimd.job FOR UPDATE");
     claim_now(&store_a, a, 1);
     ck_assert_uint_eq(got.job_count, 0);
     ck_assert_int_eq(refused(a)->why, CLAIM_PUT_BACK);
-    (void)side_run(other, "ROLLBACK");
+    sql_run(other, "ROLLBACK");
     claim_now(&store_a, a, 1);
     ck_assert_uint_eq(got.job_count, 1);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 
@@ -393,7 +374,7 @@ START_TEST(who_was_refused_learns_what_comes_next_once_the_key_is_free)
     next_now(a + 2);
     ck_assert_uint_eq(got.freed_count, 1);
     ck_assert_int_eq(got.freed[0], a + 1);
-    (void)side_run(side, "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
+    sql_run(side, "INSERT INTO claimd.queue (name, paused) VALUES ('default', true)");
     next_now(a + 2);
     ck_assert_uint_eq(got.freed_count, 0);
 }
@@ -403,7 +384,7 @@ START_TEST(a_claim_ahead_leaves_out_limited_jobs_at_their_last_attempt)
 {
     int64_t a = add_keyed(1, "a");
     int64_t b = add_keyed(1, "b");
-    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE exclusive_key = 'b'");
+    sql_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE exclusive_key = 'b'");
     int before = got.claims;
     ask(&store_a, a, 2, 0);
     RUN_UNTIL(got.claims == before + 1);
@@ -418,15 +399,16 @@ START_TEST(a_limited_claim_whose_answer_is_lost_is_read_back)
     int64_t a = add_keyed(2, "a");
     claim_now(&store_a, a, 1); /* the kinds are known now */
     finish_now(0, FINISH_COMPLETED);
-    (void)side_run(side, "BEGIN");
-    (void)side_run(side, "LOCK claimd.exclusive IN SHARE MODE");
+    sql_run(side, "BEGIN");
+    sql_run(side, "LOCK claimd.exclusive IN SHARE MODE");
     ask(&store_a, a + 1, 1, 1);
-    struct pg *other = side_open(NULL);
-    RUN_UNTIL(side_number(other, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type"
-                                 " = 'Lock' AND query LIKE '%claim_limited%'") > 0);
-    (void)side_run(other, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
-                          " application_name = 'store'");
-    (void)side_run(side, "COMMIT");
+    struct sql *other = sql_open(world.conninfo);
+    RUN_UNTIL(sql_number(other, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type "
+                                "= 'Lock' AND query LIKE '%%claim_limited%%'") > 0);
+    sql_run(
+        other,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'store'");
+    sql_run(side, "COMMIT");
     RUN_UNTIL(got.claims == 2);
     ck_assert_uint_eq(got.job_count + got.refused_count, 2);
     ASSERT_NUMBER(
@@ -434,7 +416,7 @@ START_TEST(a_limited_claim_whose_answer_is_lost_is_read_back)
         " WHERE state = 'running') j ON j.id = e.job_id AND j.fence = e.fence"
         " WHERE e.key IS NULL OR j.id IS NULL",
         0);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 

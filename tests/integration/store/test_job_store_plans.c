@@ -36,21 +36,21 @@ START_TEST(plans_do_not_depend_on_how_large_the_table_was_when_they_were_made)
 {
     enum { BATCHES = 4, ROWS = 200000 };
     int64_t id = add_jobs(20);
-    (void)side_run(side, "ANALYZE claimd.job");
+    sql_run(side, "ANALYZE claimd.job");
     claim_now(&store_a, id, 20);
     submit_batch();
     RUN_UNTIL(got.finishes == 20);
-    (void)side_run(side, "ALTER TABLE claimd.job SET (autovacuum_enabled = off)");
+    sql_run(side, "ALTER TABLE claimd.job SET (autovacuum_enabled = off)");
     id = add_jobs(ROWS);
-    (void)side_run(side, "SELECT pg_stat_force_next_flush()");
-    int64_t before = side_number(side, ROWS_READ);
+    sql_run(side, "SELECT pg_stat_force_next_flush()");
+    int64_t before = sql_number(side, ROWS_READ);
     for (int i = 0; i < BATCHES; i++) {
         run_batch(id + (int64_t)i * (ROWS / BATCHES));
     }
     pg_close(store_a.pg); /* the statistics of a session are complete when it has ended */
     store_a.pg = NULL;
-    RUN_UNTIL(side_number(side, ROWS_DELETED) == 20 + BATCHES * BATCH);
-    int64_t read = side_number(side, ROWS_READ) - before;
+    RUN_UNTIL(sql_number(side, ROWS_DELETED) == 20 + BATCHES * BATCH);
+    int64_t read = sql_number(side, ROWS_READ) - before;
     ck_assert_int_lt(read, 10 * BATCHES * BATCH); /* ARCHITECTURE §3; one scan reads ROWS */
 }
 END_TEST

@@ -65,7 +65,7 @@ START_TEST(a_retry_of_a_row_that_is_dated_at_the_end_of_time_is_kept_in_range)
 {
     int64_t id = add_jobs(1);
     claim_now(&store_a, id, 1);
-    (void)side_run(side, "UPDATE claimd.job SET created_at = '2285-12-31'");
+    sql_run(side, "UPDATE claimd.job SET created_at = '2285-12-31'");
     struct job_finish f = finish_of(0, FINISH_RETRY);
     f.delay_us = JOB_DELAY_US_MAX;
     submit(&store_a, &f);
@@ -78,8 +78,8 @@ END_TEST
 
 START_TEST(a_result_that_an_operators_constraint_refuses_fails_its_own_job_for_good)
 {
-    (void)side_run(side, "ALTER TABLE claimd.job_history ADD CONSTRAINT wanted CHECK "
-                         "(result->>'n' IS DISTINCT FROM '17')");
+    sql_run(side, "ALTER TABLE claimd.job_history ADD CONSTRAINT wanted CHECK (result->>'n' IS "
+                  "DISTINCT FROM '17')");
     given_running(JOBS);
     submit_all_completed();
     RUN_UNTIL(is_settled_except(0));
@@ -95,20 +95,17 @@ END_TEST
 /* `body` is the body of a trigger before inserts into the history. */
 static void given_refusal(const char *body)
 {
-    char sql[1024];
-    (void)snprintf(
-        sql, sizeof sql,
-        "CREATE FUNCTION claimd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s "
-        "RETURN NEW; END $$",
-        body);
-    (void)side_run(side, sql);
-    (void)side_run(side, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW "
-                         "EXECUTE FUNCTION claimd.refuse()");
+    sql_run(side,
+            "CREATE FUNCTION claimd.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN %s "
+            "RETURN NEW; END $$",
+            body);
+    sql_run(side, "CREATE TRIGGER refuse BEFORE INSERT ON claimd.job_history FOR EACH ROW EXECUTE "
+                  "FUNCTION claimd.refuse()");
 }
 
 static void drop_refusal(void)
 {
-    (void)side_run(side, "DROP FUNCTION claimd.refuse() CASCADE");
+    sql_run(side, "DROP FUNCTION claimd.refuse() CASCADE");
 }
 
 static void finish_one_more(void)
@@ -159,9 +156,8 @@ END_TEST
 START_TEST(an_attempt_that_is_recorded_already_is_no_obstacle)
 {
     given_running(2);
-    (void)side_run(side, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, "
-                         "started_at, outcome) SELECT id, fence, 1, worker_id, now(), 'lost' FROM "
-                         "claimd.job");
+    sql_run(side, "INSERT INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
+                  "outcome) SELECT id, fence, 1, worker_id, now(), 'lost' FROM claimd.job");
     struct job_finish again = finish_of(0, FINISH_RETRY);
     struct job_finish gone = finish_of(1, FINISH_DISCARDED);
     submit(&store_a, &again);

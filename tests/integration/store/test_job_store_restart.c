@@ -40,7 +40,7 @@ static void server_setup(void)
                                                sizeof world.conninfo, &err);
     ck_assert_msg(st == STATUS_OK, "%s", err.msg);
     ck_assert_int_eq(uv_loop_init(&world.loop), 0);
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
     store_start(&store_a, WORKER_A);
 }
 
@@ -68,7 +68,7 @@ static void submit_all(size_t from, size_t to)
 START_TEST(claims_are_answered_while_postgresql_is_away_and_finishes_kept_until_it_is_back)
 {
     given_running(300);
-    pg_close(side);
+    sql_close(side);
     pg_server_kill(&world.server);
     RUN_UNTIL(store_a.downs >= 1);
     submit_all(0, 300);
@@ -80,7 +80,7 @@ START_TEST(claims_are_answered_while_postgresql_is_away_and_finishes_kept_until_
     ck_assert_msg(pg_server_restart(&world.server, &err) == STATUS_OK, "%s", err.msg);
     RUN_UNTIL(got.finishes == 300);
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED], 300);
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history WHERE state = 'completed'", 300);
 }
 END_TEST
@@ -90,13 +90,13 @@ START_TEST(a_kill_with_finishes_in_flight_settles_each_once)
     given_running(500);
     submit_all(0, 500);
     (void)uv_run(&world.loop, UV_RUN_NOWAIT); /* sent */
-    pg_close(side);
+    sql_close(side);
     pg_server_kill(&world.server);
     struct err err = {0};
     ck_assert_msg(pg_server_restart(&world.server, &err) == STATUS_OK, "%s", err.msg);
     RUN_UNTIL(got.finishes == 500);
     ck_assert_int_eq(got.verdicts[FINISH_ACCEPTED] + got.verdicts[FINISH_ALREADY], 500);
-    side = side_open(NULL);
+    side = sql_open(world.conninfo);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 500);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job", 0);
 }
@@ -104,9 +104,9 @@ END_TEST
 
 static void set_and_reload(const char *set, const char *show, const char *value)
 {
-    (void)side_run(side, set);
-    (void)side_run(side, "SELECT pg_reload_conf()::text");
-    RUN_UNTIL(strcmp(side_run(store_a.pg, show).text, value) == 0);
+    sql_run(side, "%s", set);
+    sql_run(side, "SELECT pg_reload_conf()::text");
+    RUN_UNTIL(strcmp(world_ask(store_a.pg, show), value) == 0);
 }
 
 /* Makes commits wait. The checkpointer decides that, and it is the last process that the postmaster
@@ -118,8 +118,8 @@ static void given_commits_that_wait(void)
                    "SHOW synchronous_standby_names", "nobody");
     set_and_reload("ALTER SYSTEM SET deadlock_timeout = '1001ms'", "SHOW deadlock_timeout",
                    "1001ms");
-    (void)side_run(side, "CHECKPOINT");
-    (void)side_run(side, "CHECKPOINT");
+    sql_run(side, "CHECKPOINT");
+    sql_run(side, "CHECKPOINT");
 }
 
 /* A commit that waits for a standby that never comes is complete on this server; when its backend
@@ -131,10 +131,10 @@ START_TEST(W8_a_commit_whose_answer_was_lost_is_settled_once)
     given_commits_that_wait();
     submit_all(0, 300);
     ask(&store_a, more, 200, 200);
-    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE "
-                                "application_name = 'store' AND wait_event = 'SyncRep'") == 1);
-    (void)side_run(side, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
-                         "application_name = 'store'");
+    RUN_UNTIL(sql_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE application_name "
+                               "= 'store' AND wait_event = 'SyncRep'") == 1);
+    sql_run(side, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
+                  "application_name = 'store'");
     RUN_UNTIL(got.finishes == 300 && got.claims == 2);
     ck_assert_uint_eq(job_store_counters(store_a.jobs)->unknown_outcomes, 1);
     ck_assert_int_eq(got.verdicts[FINISH_ALREADY], 300);
@@ -142,7 +142,7 @@ START_TEST(W8_a_commit_whose_answer_was_lost_is_settled_once)
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE attempt = 1 AND state = 'running'",
                   200);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job_history", 300);
-    (void)side_run(side, "ALTER SYSTEM RESET ALL");
+    sql_run(side, "ALTER SYSTEM RESET ALL");
 }
 END_TEST
 

@@ -18,8 +18,7 @@
 
 static void start_producers(struct sql **ret_producers)
 {
-    (void)side_run(side, "CREATE TABLE written AS SELECT who, 0 AS n FROM generate_series(0, 49)"
-                         " who");
+    sql_run(side, "CREATE TABLE written AS SELECT who, 0 AS n FROM generate_series(0, 49) who");
     for (int i = 0; i < PRODUCERS; i++) {
         ret_producers[i] = sql_open(world.conninfo);
         sql_send(ret_producers[i], PRODUCE, ROUNDS, i);
@@ -30,14 +29,14 @@ static void start_producers(struct sql **ret_producers)
  * the number of rounds that the producers made in the meantime. */
 static int64_t start_queued(int64_t id)
 {
-    int64_t before = side_number(side, WRITTEN);
+    int64_t before = sql_number(side, WRITTEN);
     int64_t end_us = clock_boot_us() + LIMIT_US;
     got.job_count = got.refused_count = 0;
     while (got.job_count == 0 && clock_boot_us() < end_us) {
         claim_now(&store_a, id, 1);
     }
     ck_assert_uint_eq(got.job_count, 1);
-    return side_number(side, WRITTEN) - before;
+    return sql_number(side, WRITTEN) - before;
 }
 
 START_TEST(a_job_that_is_unique_while_queued_starts_among_many_producers_and_sees_all_they_wrote)
@@ -48,20 +47,21 @@ START_TEST(a_job_that_is_unique_while_queued_starts_among_many_producers_and_see
     start_producers(producers);
     int64_t end_us = clock_boot_us() + LIMIT_US;
     while (seen != PRODUCERS * ROUNDS && clock_boot_us() < end_us) {
-        int64_t id = side_number(side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job WHERE"
-                                       " state = 'available'");
+        int64_t id = sql_number(
+            side, "SELECT COALESCE(max(id), 0)::text FROM claimd.job WHERE state = 'available'");
         if (id == 0) { /* a write that no run will see any more, once all have ended */
-            ck_assert_msg(seen < 0 || side_number(side, WRITTEN) != PRODUCERS * ROUNDS ||
-                              side_number(side, "SELECT count(*)::text FROM claimd.job WHERE state"
-                                                " = 'available'") == 1,
-                          "the last of %d runs saw %d of %d writes", runs, (int)seen,
-                          PRODUCERS * ROUNDS);
+            ck_assert_msg(
+                seen < 0 || sql_number(side, WRITTEN) != PRODUCERS * ROUNDS ||
+                    sql_number(side,
+                               "SELECT count(*)::text FROM claimd.job WHERE state = 'available'") ==
+                        1,
+                "the last of %d runs saw %d of %d writes", runs, (int)seen, PRODUCERS * ROUNDS);
             continue;
         }
         int64_t rounds = start_queued(id);
         ck_assert_msg(rounds <= 20 * PRODUCERS, "it started after %d rounds of the producers",
                       (int)rounds);
-        seen = side_number(side, WRITTEN);
+        seen = sql_number(side, WRITTEN);
         runs++;
         struct job_finish f = finish_of(0, FINISH_COMPLETED);
         int before = got.finishes;

@@ -114,6 +114,8 @@ static const struct pg_statement insert_one = {
     "insert_one", "INSERT INTO claimd.queue (name) VALUES ('a')", NULL, 0};
 static const struct pg_statement insert_two = {
     "insert_two", "INSERT INTO claimd.queue (name) VALUES ('b'), ('c')", NULL, 0};
+static const struct pg_statement pause_queues = {"pause_queues",
+                                                 "UPDATE claimd.queue SET paused = true", NULL, 0};
 static const struct pg_statement count_queues = {"count_queues",
                                                  "SELECT count(*) FROM claimd.queue", NULL, 0};
 static const struct pg_statement refused = {
@@ -151,8 +153,8 @@ START_TEST(a_commit_that_is_refused_is_no_success)
 {
     static const struct pg_statement twice = {
         "twice", "INSERT INTO public.deferred VALUES (1), (1)", NULL, 0};
-    struct pg *side = side_open(NULL);
-    (void)side_run(side, "CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side, "CREATE TABLE deferred (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
     struct reply bad = {0};
     struct reply good = {0};
     SEND(&bad, &twice);
@@ -161,8 +163,8 @@ START_TEST(a_commit_that_is_refused_is_no_success)
     ck_assert_str_eq(bad.code, "23505");
     ck_assert_int_eq(bad.st, STATUS_INVALID);
     ck_assert_int_eq(good.st, STATUS_OK);
-    ck_assert_int_eq(side_number(side, "SELECT count(*)::text FROM deferred"), 0);
-    pg_close(side);
+    ck_assert_int_eq(sql_number(side, "SELECT count(*)::text FROM deferred"), 0);
+    sql_close(side);
 }
 END_TEST
 
@@ -176,14 +178,14 @@ START_TEST(a_statement_that_can_not_be_prepared_says_why_and_is_tried_again)
     ck_assert_str_eq(first.code, "42P01");
     ck_assert_str_eq(both.code, "42P01");
     ck_assert_msg(strstr(first.msg, "prepare broken") != NULL, "%s", first.msg);
-    struct pg *side = side_open(NULL);
-    (void)side_run(side, "CREATE TABLE nowhere AS SELECT 7::bigint AS nothing");
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side, "CREATE TABLE nowhere AS SELECT 7::bigint AS nothing");
     struct reply third = {0};
     SEND(&third, &broken);
     RUN_UNTIL(third.calls == 1);
     ck_assert_msg(third.st == STATUS_OK, "%s", third.msg);
     ck_assert_int_eq(third.first[0], 7);
-    pg_close(side);
+    sql_close(side);
 }
 END_TEST
 
@@ -217,9 +219,10 @@ START_TEST(the_session_has_its_settings)
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
         char sql[128];
         (void)snprintf(sql, sizeof sql, "SELECT current_setting('%s')", settings[i].name);
-        ck_assert_str_eq(side_run(pg, sql).text, settings[i].value);
+        ck_assert_str_eq(world_ask(pg, sql), settings[i].value);
     }
-    ck_assert_int_eq(side_number(pg, "SELECT pg_backend_pid()::text"), pg_backend_pid(pg));
+    ck_assert_int_eq(strtoll(world_ask(pg, "SELECT pg_backend_pid()::text"), NULL, 10),
+                     pg_backend_pid(pg));
     ck_assert_int_ge(pg_server_version(pg), 140000);
     ck_assert_int_gt(pg_up_since_us(pg), 0);
 }
@@ -232,39 +235,41 @@ static const char *const commits[][2] = {
 
 START_TEST(G1_a_session_whose_commits_would_not_wait_for_the_disk_waits_all_the_same)
 {
-    char sql[128];
     struct pg_options o = options();
     struct pg *other = NULL;
-    (void)snprintf(sql, sizeof sql,
-                   "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET synchronous_commit = %s', "
-                   "current_database()); END $$",
-                   commits[_i][0]);
-    (void)side_run(pg, sql);
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side,
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET synchronous_commit = %s', "
+            "current_database()); END $$",
+            commits[_i][0]);
     ck_assert_int_eq(pg_open(&o, &other, NULL), STATUS_OK);
     RUN_UNTIL(seen.ups == 2);
-    ck_assert_str_eq(side_run(other, "SELECT current_setting('synchronous_commit')").text,
+    ck_assert_str_eq(world_ask(other, "SELECT current_setting('synchronous_commit')"),
                      commits[_i][1]);
     pg_close(other);
+    sql_close(side);
 }
 END_TEST
 
 START_TEST(a_locked_row_is_refused_after_lock_timeout)
 {
-    struct pg *side = side_open(NULL);
-    (void)side_run(side, "INSERT INTO claimd.queue (name) VALUES ('a')");
-    (void)side_run(side, "BEGIN");
-    (void)side_run(side, "SELECT 1 FROM claimd.queue FOR UPDATE");
-    struct side_reply r = side_try(pg, "UPDATE claimd.queue SET paused = true");
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side, "INSERT INTO claimd.queue (name) VALUES ('a')");
+    sql_run(side, "BEGIN");
+    sql_run(side, "SELECT 1 FROM claimd.queue FOR UPDATE");
+    struct reply r = {0};
+    SEND(&r, &pause_queues);
+    RUN_UNTIL(r.calls == 1);
     ck_assert_str_eq(r.code, "55P03");
     ck_assert_int_eq(r.st, STATUS_TIMEOUT);
-    pg_close(side);
+    sql_close(side);
 }
 END_TEST
 
 START_TEST(notifications_arrive_while_idle_and_under_load)
 {
-    struct pg *side = side_open(NULL);
-    (void)side_run(side, "SELECT pg_notify('claimd', 'hello')");
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side, "SELECT pg_notify('claimd', 'hello')");
     RUN_UNTIL(seen.notes == 1);
     ck_assert_str_eq(seen.channel, "claimd");
     ck_assert_str_eq(seen.payload, "hello");
@@ -272,9 +277,9 @@ START_TEST(notifications_arrive_while_idle_and_under_load)
     for (size_t i = 0; i < ARRAY_COUNT(r); i++) {
         SEND(&r[i], &count_queues);
     }
-    (void)side_run(side, "SELECT pg_notify('claimd', 'again')");
+    sql_run(side, "SELECT pg_notify('claimd', 'again')");
     RUN_UNTIL(seen.notes == 2 && r[19].calls == 1);
-    pg_close(side);
+    sql_close(side);
 }
 END_TEST
 

@@ -111,12 +111,9 @@ static void must_send(struct reply *r, const char *sql, int64_t timeout_us)
     ck_assert_int_eq(try_send(r, sql, timeout_us), STATUS_OK);
 }
 
-static int64_t count_backends(struct pg *side, int pid)
+static int64_t count_backends(struct sql *side, int pid)
 {
-    char sql[128];
-    (void)snprintf(sql, sizeof sql, "SELECT count(*)::text FROM pg_stat_activity WHERE pid = %d",
-                   pid);
-    return side_number(side, sql);
+    return sql_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE pid = %d", pid);
 }
 
 #define CLAIM                                                                         \
@@ -125,60 +122,60 @@ static int64_t count_backends(struct pg *side, int pid)
 
 START_TEST(an_abandoned_claim_does_not_survive_its_deadline)
 {
-    struct pg *side = side_open(NULL);
-    struct pg *locker = side_open(NULL);
+    struct sql *side = sql_open(world.conninfo);
+    struct sql *locker = sql_open(world.conninfo);
     struct reply r = {0};
     int old_pid = pg_backend_pid(pg);
-    (void)side_run(side, "SELECT claimd.enqueue('noop')::text");
-    (void)side_run(locker, "BEGIN");
-    (void)side_run(locker, "SELECT 1 FROM claimd.job FOR UPDATE");
+    sql_run(side, "SELECT claimd.enqueue('noop')::text");
+    sql_run(locker, "BEGIN");
+    sql_run(locker, "SELECT 1 FROM claimd.job FOR UPDATE");
     must_send(&r, CLAIM, 300 * US_PER_MS);
     RUN_UNTIL(r.calls == 1);
     ck_assert_int_eq(r.st, STATUS_UNKNOWN);
     ck_assert(r.was_up);
     ck_assert_int_eq(count_backends(side, old_pid), 0);
     ck_assert_int_ne(pg_backend_pid(pg), old_pid);
-    (void)side_run(locker, "COMMIT");
-    ck_assert_str_eq(side_run(side, "SELECT state FROM claimd.job").text, "available");
+    sql_run(locker, "COMMIT");
+    ck_assert_str_eq(sql_text(side, "SELECT state FROM claimd.job"), "available");
     RUN_UNTIL(seen.ups == 2);
     ck_assert_int_eq(seen.downs, 1);
-    pg_close(locker);
-    pg_close(side);
+    sql_close(locker);
+    sql_close(side);
 }
 END_TEST
 
 /* Otherwise the old backend would live on, and commit later. */
 START_TEST(J1_the_old_backend_is_ended_by_postgresqls_own_function)
 {
-    struct pg *side = side_open(NULL);
+    struct sql *side = sql_open(world.conninfo);
     struct reply r = {0};
     int old_pid = pg_backend_pid(pg);
-    (void)side_run(side, "CREATE SEQUENCE public.runs");
-    (void)side_run(side, "CREATE FUNCTION public.pg_terminate_backend(integer, integer) RETURNS "
-                         "boolean LANGUAGE sql RETURN nextval('public.runs') > 0");
-    (void)side_run(side, "SELECT claimd.enqueue('noop')::text");
-    (void)side_run(side, "BEGIN");
-    (void)side_run(side, "SELECT 1 FROM claimd.job FOR UPDATE");
+    sql_run(side, "CREATE SEQUENCE public.runs");
+    sql_run(side, "CREATE FUNCTION public.pg_terminate_backend(integer, integer) RETURNS boolean "
+                  "LANGUAGE sql RETURN nextval('public.runs') > 0");
+    sql_run(side, "SELECT claimd.enqueue('noop')::text");
+    sql_run(side, "BEGIN");
+    sql_run(side, "SELECT 1 FROM claimd.job FOR UPDATE");
     must_send(&r, CLAIM, 300 * US_PER_MS);
     RUN_UNTIL(r.calls == 1);
     ck_assert_int_eq(r.st, STATUS_UNKNOWN);
     ck_assert_int_eq(count_backends(side, old_pid), 0);
-    (void)side_run(side, "COMMIT");
-    ck_assert_str_eq(side_run(side, "SELECT is_called::text FROM public.runs").text, "false");
-    ck_assert_str_eq(side_run(side, "SELECT state FROM claimd.job").text, "available");
-    pg_close(side);
+    sql_run(side, "COMMIT");
+    ck_assert_str_eq(sql_text(side, "SELECT is_called::text FROM public.runs"), "false");
+    ck_assert_str_eq(sql_text(side, "SELECT state FROM claimd.job"), "available");
+    sql_close(side);
 }
 END_TEST
 
 START_TEST(unknown_is_not_said_while_the_old_backend_is_there)
 {
-    struct pg *side = side_open(NULL);
+    struct sql *side = sql_open(world.conninfo);
     struct reply r = {0};
     int old_pid = pg_backend_pid(pg);
     ck_assert_int_eq(kill(old_pid, SIGSTOP), 0);
     must_send(&r, CLAIM, 200 * US_PER_MS);
-    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE "
-                                "'%SELECT pg_terminate_backend%' AND state = 'active'") == 1);
+    RUN_UNTIL(sql_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE query LIKE "
+                               "'%%SELECT pg_terminate_backend%%' AND state = 'active'") == 1);
     for (int i = 0; i < 5; i++) {
         world_turn();
     }
@@ -187,28 +184,28 @@ START_TEST(unknown_is_not_said_while_the_old_backend_is_there)
     RUN_UNTIL(r.calls == 1);
     ck_assert_int_eq(r.st, STATUS_UNKNOWN);
     ck_assert_int_eq(count_backends(side, old_pid), 0);
-    pg_close(side);
+    sql_close(side);
 }
 END_TEST
 
 START_TEST(D1_a_terminated_backend_is_replaced_and_listens_again)
 {
-    struct pg *side = side_open(NULL);
-    (void)side_run(side, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
-                         "application_name = 'tested'");
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
+                  "application_name = 'tested'");
     RUN_UNTIL(seen.ups == 2);
     ck_assert_int_eq(seen.downs, 1);
     ck_assert_msg(strstr(seen.why, "terminating connection due to administrator command") != NULL,
                   "%s", seen.why);
-    (void)side_run(side, "SELECT pg_notify('claimd', '')");
+    sql_run(side, "SELECT pg_notify('claimd', '')");
     RUN_UNTIL(seen.notes == 1);
-    pg_close(side);
+    sql_close(side);
 }
 END_TEST
 
 START_TEST(a_session_that_ends_within_a_request_undoes_it)
 {
-    struct pg *side = side_open(NULL);
+    struct sql *side = sql_open(world.conninfo);
     struct reply r[3] = {0};
     must_send(&r[0], "INSERT INTO claimd.queue (name) VALUES ('kept')", 0);
     must_send(&r[1],
@@ -221,8 +218,8 @@ START_TEST(a_session_that_ends_within_a_request_undoes_it)
     ck_assert_int_eq(r[0].st, STATUS_OK);
     ck_assert_int_eq(r[1].st, STATUS_UNKNOWN);
     ck_assert_int_eq(r[2].st, STATUS_UNKNOWN);
-    ck_assert_str_eq(side_run(side, "SELECT string_agg(name, ',') FROM claimd.queue").text, "kept");
-    pg_close(side);
+    ck_assert_str_eq(sql_text(side, "SELECT string_agg(name, ',') FROM claimd.queue"), "kept");
+    sql_close(side);
 }
 END_TEST
 
@@ -400,21 +397,21 @@ END_TEST
 START_TEST(D6_a_session_that_takes_no_writes_any_more_is_left)
 {
     struct reply r = {0};
-    struct pg *other = side_open(NULL);
-    (void)side_run(pg, "SET default_transaction_read_only = on");
+    struct sql *other = sql_open(world.conninfo);
+    (void)world_ask(pg, "SET default_transaction_read_only = on");
     must_send(&r, "INSERT INTO claimd.queue (name) VALUES ('x')", 0);
     RUN_UNTIL(r.calls == 1);
     ck_assert_int_eq(r.st, STATUS_UNAVAILABLE);
     RUN_UNTIL(seen.ups == 2);
     ck_assert_msg(strstr(seen.why, "takes no writes") != NULL, "%s", seen.why);
-    (void)side_run(other, "ALTER ROLE postgres SET default_transaction_read_only = on");
-    (void)side_run(other, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
-                          "application_name = 'tested'");
+    sql_run(other, "ALTER ROLE postgres SET default_transaction_read_only = on");
+    sql_run(other, "SELECT pg_terminate_backend(pid)::text FROM pg_stat_activity WHERE "
+                   "application_name = 'tested'");
     RUN_UNTIL(seen.downs >= 3);
     ck_assert_msg(strstr(seen.why, "read-only; name the primary") != NULL, "%s", seen.why);
-    (void)side_run(other, "ALTER ROLE postgres RESET default_transaction_read_only");
+    sql_run(other, "ALTER ROLE postgres RESET default_transaction_read_only");
     RUN_UNTIL(seen.ups == 3);
-    pg_close(other);
+    sql_close(other);
 }
 END_TEST
 

@@ -41,7 +41,7 @@ static const struct pg_statement *const statements[] = {
 
 static int bad_count;
 
-static void check_plan(struct pg *pg, const struct pg_statement *s)
+static void check_plan(struct pg *pg, struct sql *side, const struct pg_statement *s)
 {
     static char sql[16384];
     char nulls[256] = "";
@@ -49,20 +49,20 @@ static void check_plan(struct pg *pg, const struct pg_statement *s)
     for (int i = 0; i < s->type_count; i++) {
         len += (size_t)snprintf(nulls + len, sizeof nulls - len, i == 0 ? "(NULL" : ", NULL");
     }
-    side_write_prepare(pg, s, sql, sizeof sql);
-    (void)side_run(pg, sql);
+    write_prepare(side, s, sql, sizeof sql);
+    (void)world_ask(pg, sql);
     (void)snprintf(sql, sizeof sql, "SELECT pg_temp.bad_nodes('EXECUTE p%s%s')", nulls,
                    s->type_count > 0 ? ")" : "");
-    struct side_reply bad = side_run(pg, sql);
-    if (bad.text[0] != '\0') {
-        (void)printf("%s: %s\n", s->name, bad.text);
+    const char *bad = world_ask(pg, sql);
+    if (bad[0] != '\0') {
+        (void)printf("%s: %s\n", s->name, bad);
         bad_count++;
     }
-    (void)side_run(pg, "DEALLOCATE p");
+    (void)world_ask(pg, "DEALLOCATE p");
 }
 
 /* Checks in its own session, like that of a worker that has just started. */
-static void check_plans(void)
+static void check_plans(struct sql *side)
 {
     const struct pg_options options = {.loop = &world.loop,
                                        .conninfo = world.conninfo,
@@ -72,9 +72,9 @@ static void check_plans(void)
     struct pg *pg = NULL;
     ck_assert_int_eq(pg_open(&options, &pg, NULL), STATUS_OK);
     RUN_UNTIL(pg_is_up(pg));
-    (void)side_run(pg, BAD_NODES);
+    (void)world_ask(pg, BAD_NODES);
     for (size_t i = 0; i < ARRAY_COUNT(statements); i++) {
-        check_plan(pg, statements[i]);
+        check_plan(pg, side, statements[i]);
     }
     ck_assert_int_eq(bad_count, 0);
     pg_close(pg);
@@ -87,44 +87,44 @@ static int thousands_of_jobs(void)
     return given == NULL ? 100 : (int)strtol(given, NULL, 10) / 1000;
 }
 
-static void run_for_each_thousand(struct pg *side, const char *sql)
+static void run_for_each_thousand(struct sql *side, const char *sql)
 {
     for (int i = 0; i < thousands_of_jobs(); i++) {
-        (void)side_run(side, sql);
+        sql_run(side, "%s", sql);
     }
 }
 
 START_TEST(plans_look_rows_up_by_an_index_whatever_the_tables_were_when_they_were_made)
 {
-    struct pg *side = side_open(NULL);
-    check_plans(); /* empty tables, not analysed */
+    struct sql *side = sql_open(world.conninfo);
+    check_plans(side); /* empty tables, not analysed */
     run_for_each_thousand(side, "INSERT INTO claimd.job (kind, exclusive_key) SELECT 'a', "
                                 "'k' || random() FROM generate_series(1, 1000)");
-    check_plans(); /* many rows, not analysed */
-    (void)side_run(side, "ANALYZE claimd.job");
-    check_plans();
+    check_plans(side); /* many rows, not analysed */
+    sql_run(side, "ANALYZE claimd.job");
+    check_plans(side);
     run_for_each_thousand(
         side, "WITH gone AS (DELETE FROM claimd.job WHERE id IN (SELECT id FROM claimd.job "
               "WHERE id > 10 ORDER BY id LIMIT 1000) RETURNING *) INSERT "
               "INTO claimd.job_attempt (job_id, fence, attempt, worker_id, started_at, "
               "outcome) SELECT id, id, 1, worker_id, now(), 'failed' FROM gone");
-    (void)side_run(side, "ANALYZE claimd.job, claimd.job_attempt");
-    check_plans(); /* few rows on many pages */
-    pg_close(side);
+    sql_run(side, "ANALYZE claimd.job, claimd.job_attempt");
+    check_plans(side); /* few rows on many pages */
+    sql_close(side);
 }
 END_TEST
 
 /* The check itself can fail. */
 START_TEST(a_plan_that_reads_a_table_from_end_to_end_is_seen)
 {
-    struct pg *pg = side_open(NULL);
-    (void)side_run(pg, BAD_NODES);
-    struct side_reply bad = side_run(
-        pg, "SELECT pg_temp.bad_nodes('SELECT FROM claimd.job WHERE worker_id IS NOT NULL')");
-    ck_assert_ptr_nonnull(strstr(bad.text, "Scan job"));
-    bad = side_run(pg, "SELECT pg_temp.bad_nodes('SELECT FROM claimd.job WHERE id = 1')");
-    ck_assert_str_eq(bad.text, "");
-    pg_close(pg);
+    struct sql *side = sql_open(world.conninfo);
+    sql_run(side, BAD_NODES);
+    const char *bad = sql_text(
+        side, "SELECT pg_temp.bad_nodes('SELECT FROM claimd.job WHERE worker_id IS NOT NULL')");
+    ck_assert_ptr_nonnull(strstr(bad, "Scan job"));
+    bad = sql_text(side, "SELECT pg_temp.bad_nodes('SELECT FROM claimd.job WHERE id = 1')");
+    ck_assert_str_eq(bad, "");
+    sql_close(side);
 }
 END_TEST
 

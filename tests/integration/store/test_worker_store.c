@@ -139,7 +139,8 @@ static void heartbeat(const char *id, size_t kind_count, bool lost_pop)
 
 START_TEST(registering_makes_the_row_and_announces_the_kinds)
 {
-    register_worker(side, WORKER_A, 2); /* a session that can see when it started */
+    struct pg *pg = world_pg(); /* can see when it started */
+    register_worker(pg, WORKER_A, 2);
     ASSERT_TEXT("SELECT concat_ws(' ', host, pid, slots, token_prefix, version, queues, kinds, "
                 "dead, stopped) FROM claimd.worker WHERE stale_at BETWEEN clock_timestamp() + '5 "
                 "s' AND clock_timestamp() + '8 s'",
@@ -151,6 +152,7 @@ START_TEST(registering_makes_the_row_and_announces_the_kinds)
                 "at_most_once, backoff, keep_log) FROM claimd.kind WHERE name = 'other'",
                 "other.so 2 1 1 00:01:30 t fixed:7s t");
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE backoff IS NULL", 1);
+    pg_close(pg);
 }
 END_TEST
 
@@ -171,7 +173,7 @@ START_TEST(N8_a_worker_can_not_register_where_the_cluster_has_other_lock_nodes_b
     TELL(worker_store_register(store_a.pg, &r, on_done, &told, err));
     ck_assert_int_eq(told.st, STATUS_CONFLICT);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 0);
-    (void)side_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1,b:1,c:1'");
+    sql_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1,b:1,c:1'");
     TELL(worker_store_register(store_a.pg, &r, on_done, &told, err));
     ck_assert_msg(told.st == STATUS_OK, "%s", told.msg);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 1);
@@ -182,18 +184,18 @@ START_TEST(N8_a_worker_that_registers_during_a_change_of_lock_nodes_waits_for_it
 {
     const struct worker_registration r = given_lock_nodes("a:1");
     struct err err = {0};
-    struct pg *admin = side_open(NULL);
-    (void)side_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1'");
-    (void)side_run(admin, "BEGIN");
-    (void)side_run(admin, "SELECT lock_nodes FROM claimd.cluster FOR UPDATE");
-    (void)side_run(admin, "UPDATE claimd.cluster SET lock_nodes = 'b:1'");
+    struct sql *admin = sql_open(world.conninfo);
+    sql_run(side, "UPDATE claimd.cluster SET lock_nodes = 'a:1'");
+    sql_run(admin, "BEGIN");
+    sql_run(admin, "SELECT lock_nodes FROM claimd.cluster FOR UPDATE");
+    sql_run(admin, "UPDATE claimd.cluster SET lock_nodes = 'b:1'");
     told = (struct told){0};
     ck_assert_int_eq(worker_store_register(store_a.pg, &r, on_done, &told, &err), STATUS_OK);
-    RUN_UNTIL(side_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE datname = "
-                                "current_database() AND wait_event_type = 'Lock'") == 1);
+    RUN_UNTIL(sql_number(side, "SELECT count(*)::text FROM pg_stat_activity WHERE datname = "
+                               "current_database() AND wait_event_type = 'Lock'") == 1);
     ck_assert_int_eq(told.calls, 0);
-    (void)side_run(admin, "COMMIT");
-    pg_close(admin);
+    sql_run(admin, "COMMIT");
+    sql_close(admin);
     RUN_UNTIL(told.calls == 1);
     ck_assert_int_eq(told.st, STATUS_CONFLICT);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker", 0);
@@ -228,9 +230,9 @@ END_TEST
 START_TEST(registering_again_changes_only_kinds_that_differ)
 {
     register_worker(store_a.pg, WORKER_A, 2);
-    (void)side_run(side, "UPDATE claimd.kind SET max_attempts = 9, updated_at = 'epoch' WHERE name "
-                         "= 'noop'");
-    (void)side_run(side, "UPDATE claimd.kind SET updated_at = 'epoch' WHERE name = 'other'");
+    sql_run(side,
+            "UPDATE claimd.kind SET max_attempts = 9, updated_at = 'epoch' WHERE name = 'noop'");
+    sql_run(side, "UPDATE claimd.kind SET updated_at = 'epoch' WHERE name = 'other'");
     register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_TEXT("SELECT name || ' ' || max_attempts FROM claimd.kind WHERE updated_at > 'epoch'",
                 "noop 25");
@@ -242,19 +244,19 @@ END_TEST
 START_TEST(registering_leaves_what_an_operator_has_set_of_a_kind)
 {
     register_worker(store_a.pg, WORKER_A, 2);
-    (void)side_run(side, "SELECT claimd.set_kind('noop', '{\"timeout\": \"5 s\", \"max_attempts\": "
-                         "2}')::text");
-    (void)side_run(side, "UPDATE claimd.kind SET version = 'old', of_plugin = of_plugin || "
-                         "'{\"timeout\": \"1 s\"}', updated_at = 'epoch'");
+    sql_run(side,
+            "SELECT claimd.set_kind('noop', '{\"timeout\": \"5 s\", \"max_attempts\": 2}')::text");
+    sql_run(side, "UPDATE claimd.kind SET version = 'old', of_plugin = of_plugin || '{\"timeout\": "
+                  "\"1 s\"}', updated_at = 'epoch'");
     register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_TEXT("SELECT concat_ws(' ', version, timeout, max_attempts) FROM claimd.kind WHERE name "
                 "= 'noop'",
                 "1 00:00:05 2");
-    (void)side_run(side, "UPDATE claimd.kind SET updated_at = 'epoch'");
+    sql_run(side, "UPDATE claimd.kind SET updated_at = 'epoch'");
     register_worker(store_a.pg, WORKER_B, 2);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE updated_at > 'epoch'", 0);
-    (void)side_run(side, "SELECT claimd.set_kind('noop', '{\"timeout\": null, \"max_attempts\": "
-                         "null}')::text");
+    sql_run(side,
+            "SELECT claimd.set_kind('noop', '{\"timeout\": null, \"max_attempts\": null}')::text");
     ASSERT_TEXT("SELECT concat_ws(' ', timeout, max_attempts) FROM claimd.kind WHERE name = 'noop'",
                 "00:01:00 25");
 }
@@ -262,16 +264,16 @@ END_TEST
 
 START_TEST(feat_B29_a_kind_that_is_announced_keeps_what_was_set_before)
 {
-    (void)side_run(side, "SELECT claimd.set_kind('other', '{\"timeout\": \"5 s\", \"paused\": "
-                         "true, \"retain\": \"30d\"}')::text");
+    sql_run(side, "SELECT claimd.set_kind('other', '{\"timeout\": \"5 s\", \"paused\": true, "
+                  "\"retain\": \"30d\"}')::text");
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.kind WHERE NOT is_announced", 1);
     register_worker(store_a.pg, WORKER_A, 2);
     ASSERT_TEXT("SELECT concat_ws(' ', plugin, version, timeout, backoff, at_most_once, paused, "
                 "is_announced) FROM claimd.kind WHERE name = 'other'",
                 "other.so 2 00:00:05 fixed:7s t t t");
     ASSERT_NUMBER("SELECT days::text FROM claimd.retention WHERE scope = 'kind'", 30);
-    (void)side_run(side, "SELECT claimd.set_kind('other', '{\"timeout\": null, \"paused\": null, "
-                         "\"retain\": null}')::text");
+    sql_run(side, "SELECT claimd.set_kind('other', '{\"timeout\": null, \"paused\": null, "
+                  "\"retain\": null}')::text");
     ASSERT_TEXT("SELECT concat_ws(' ', timeout, paused) FROM claimd.kind WHERE name = 'other'",
                 "00:01:30 f");
 }
@@ -280,7 +282,7 @@ END_TEST
 START_TEST(a_heartbeat_says_what_the_worker_does_and_moves_stale_at)
 {
     register_worker(store_a.pg, WORKER_A, 2);
-    (void)side_run(side, "UPDATE claimd.worker SET stale_at = now()");
+    sql_run(side, "UPDATE claimd.worker SET stale_at = now()");
     heartbeat(WORKER_A, 1, true);
     ck_assert(!told.is_dead);
     ASSERT_TEXT("SELECT concat_ws(' ', quiet, lost_pops, running, held_fences, kinds) FROM "
@@ -294,7 +296,7 @@ END_TEST
 START_TEST(a_heartbeat_on_a_dead_a_stopped_or_a_missing_row_is_not_confirmed)
 {
     register_worker(store_a.pg, WORKER_A, 2);
-    (void)side_run(side, "UPDATE claimd.worker SET dead = true, stale_at = 'epoch'");
+    sql_run(side, "UPDATE claimd.worker SET dead = true, stale_at = 'epoch'");
     heartbeat(WORKER_A, 2, false);
     ck_assert(told.is_dead);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.worker WHERE stale_at = 'epoch'", 1);
@@ -310,8 +312,9 @@ END_TEST
 START_TEST(a_heartbeat_learns_which_of_its_queues_are_paused)
 {
     register_worker(store_a.pg, WORKER_A, 2);
-    (void)side_run(side, "INSERT INTO claimd.queue VALUES ('mail', true), ('default', false), "
-                         "('elsewhere', true)");
+    sql_run(
+        side,
+        "INSERT INTO claimd.queue VALUES ('mail', true), ('default', false), ('elsewhere', true)");
     heartbeat(WORKER_A, 2, false);
     ck_assert_str_eq(told.paused, "mail");
 }
@@ -322,8 +325,8 @@ START_TEST(a_heartbeat_learns_the_weights_of_its_queues)
     register_worker(store_a.pg, WORKER_A, 2);
     heartbeat(WORKER_A, 2, false);
     ck_assert_str_eq(told.weights, "");
-    (void)side_run(side, "INSERT INTO claimd.queue (name, weight) VALUES ('mail', 9), ('default', "
-                         "NULL), ('elsewhere', 3)");
+    sql_run(side, "INSERT INTO claimd.queue (name, weight) VALUES ('mail', 9), ('default', NULL), "
+                  "('elsewhere', 3)");
     heartbeat(WORKER_A, 2, false);
     ck_assert_str_eq(told.weights, "mail=9 ");
     ck_assert_str_eq(told.paused, "");
@@ -335,18 +338,20 @@ START_TEST(a_predecessor_is_ended_and_its_jobs_are_named_and_handed_back)
     struct store old;
     store_start(&old, WORKER_B);
     register_worker(old.pg, WORKER_B, 2);
-    (void)side_run(side, "UPDATE claimd.worker w SET backend_start = a.backend_start FROM "
-                         "pg_stat_activity a WHERE a.pid = w.backend_pid");
+    sql_run(side, "UPDATE claimd.worker w SET backend_start = a.backend_start FROM "
+                  "pg_stat_activity a WHERE a.pid = w.backend_pid");
     int64_t id = add_jobs(4);
     claim_now(&old, id, 4);
-    (void)side_run(side, "UPDATE claimd.job SET kind = 'other' WHERE id = (SELECT max(id) FROM "
-                         "claimd.job)");
-    (void)side_run(side, "UPDATE claimd.job SET max_attempts = 1 WHERE id = (SELECT min(id) FROM "
-                         "claimd.job)");
+    sql_run(side,
+            "UPDATE claimd.job SET kind = 'other' WHERE id = (SELECT max(id) FROM claimd.job)");
+    sql_run(side,
+            "UPDATE claimd.job SET max_attempts = 1 WHERE id = (SELECT min(id) FROM claimd.job)");
     int pid = pg_backend_pid(old.pg);
     /* Its connection is still open. Sessions of tests belong to a superuser, so only a superuser
      * may end them. */
-    TELL(worker_store_end_predecessor(side, WORKER_B, on_predecessor, &told, err));
+    struct pg *pg = world_pg();
+    TELL(worker_store_end_predecessor(pg, WORKER_B, on_predecessor, &told, err));
+    pg_close(pg);
     ck_assert_int_eq(told.st, STATUS_OK);
     ck_assert_str_eq(told.prefix, "AbCdEfGhIjKl");
     ck_assert_uint_eq(told.id_count, 4);
@@ -384,13 +389,13 @@ START_TEST(handing_back_leaves_locked_rows_to_the_scheduler)
 {
     int64_t id = add_jobs(3);
     claim_now(&store_a, id, 3);
-    struct pg *locker = side_open(NULL);
-    (void)side_run(locker, "BEGIN");
-    (void)side_run(locker, "SELECT 1::text FROM claimd.job ORDER BY id LIMIT 1 FOR UPDATE");
+    struct sql *locker = sql_open(world.conninfo);
+    sql_run(locker, "BEGIN");
+    sql_run(locker, "SELECT 1::text FROM claimd.job ORDER BY id LIMIT 1 FOR UPDATE");
     TELL(worker_store_hand_back_all(store_a.pg, WORKER_A, on_back, on_done, &told, err));
     ck_assert_int_eq(told.st, STATUS_OK);
     ASSERT_NUMBER("SELECT count(*)::text FROM claimd.job WHERE state = 'available'", 2);
-    pg_close(locker);
+    sql_close(locker);
 }
 END_TEST
 
@@ -433,26 +438,28 @@ static void on_moved(void *ctx, enum status st, const struct pg_result *const *r
     a->calls++;
 }
 
-static struct rescue_answer move(const struct rescue_found *job)
+static struct rescue_answer move(struct pg *pg, const struct rescue_found *job)
 {
     struct rescue_answer a = {0};
-    ck_assert_int_eq(rescue_store_move(side, job, 1, on_moved, &a, NULL), STATUS_OK);
+    ck_assert_int_eq(rescue_store_move(pg, job, 1, on_moved, &a, NULL), STATUS_OK);
     RUN_UNTIL(a.calls == 1);
     return a;
 }
 
 START_TEST(D5_a_rescue_moves_no_run_of_another_worker_under_the_same_fence)
 {
+    struct pg *pg = world_pg();
     struct rescue_answer seen = {0};
     claim_now(&store_a, add_jobs(1), 1);
-    ck_assert_int_eq(rescue_store_walk(side, 0, 10, US_PER_S, on_walked, &seen, NULL), STATUS_OK);
+    ck_assert_int_eq(rescue_store_walk(pg, 0, 10, US_PER_S, on_walked, &seen, NULL), STATUS_OK);
     RUN_UNTIL(seen.calls == 1);
     ck_assert_int_eq(seen.found.why, RESCUE_DEAD); /* worker A never registered */
-    (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
-    ck_assert_int_eq(move(&seen.found).rows, 0);
-    (void)side_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_A "'");
-    ck_assert_int_eq(move(&seen.found).outcome, RESCUE_AVAILABLE);
+    sql_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_B "'");
+    ck_assert_int_eq(move(pg, &seen.found).rows, 0);
+    sql_run(side, "UPDATE claimd.job SET worker_id = '" WORKER_A "'");
+    ck_assert_int_eq(move(pg, &seen.found).outcome, RESCUE_AVAILABLE);
     ASSERT_TEXT("SELECT state FROM claimd.job", "available");
+    pg_close(pg);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One slot with real runners, and its callbacks: the fixture of its tests. */
+ * One slot with real runners, and its callbacks. */
 #ifndef CLAIMD_TESTS_SLOT_WORLD_H
 #define CLAIMD_TESTS_SLOT_WORLD_H
 
