@@ -80,7 +80,8 @@ struct nemeses {
     int64_t last_us; /* time of the last act, including heals */
 };
 
-/* Returns INVALID for an unknown name. */
+void nemeses_add(struct nemeses *ns, const struct nemesis_def *def, uint64_t seed);
+/* Adds all faults that the options want. Returns INVALID for an unknown name. */
 enum status nemeses_init(struct nemeses *ns, const struct options *options,
                          struct err *err) MUST_USE;
 void nemeses_list(void); /* prints to stdout */
