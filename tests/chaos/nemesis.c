@@ -57,8 +57,9 @@ void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us)
 static void tell(struct world *w, const struct nemesis *n, const char *ph)
 {
     journal_write(&w->nemesis,
-                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:i}", "ph", ph, "x", n->def->name, "target",
-                            n->target, "detail", n->detail, "n", (json_int_t)n->strikes, "traits",
+                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i}", "ph", ph, "x", n->def->name,
+                            "target", n->target, "detail", n->detail, "n", (json_int_t)n->strikes,
+                            "struck", (json_int_t)n->struck_us * NS_PER_US, "traits",
                             (int)n->def->traits));
 }
 
@@ -77,6 +78,7 @@ static void strike(struct nemeses *ns, struct world *w, struct nemesis *n, int64
     const struct nemesis_def *d = n->def;
     n->target[0] = '\0';
     n->detail[0] = '\0';
+    n->struck_us = clock_boot_us();
     plan(w, n, now_us);
     if (d->strike == NULL || !d->strike(w, n)) {
         return;
@@ -110,7 +112,7 @@ void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us)
         if (n->is_on && now_us >= n->heal_us) {
             heal(ns, w, n);
         } else if (!n->is_on && now_us >= n->next_us) {
-            if (is_lull(ns, w, now_us) && n->def->strike != nemesis_kill9) {
+            if (ns->has_lulls && is_lull(ns, w, now_us) && n->def->strike != nemesis_kill9) {
                 plan(w, n, now_us);
             } else {
                 strike(ns, w, n, now_us);

@@ -44,7 +44,7 @@ enum nemesis_count nemesis_counts_as(const char *name)
 
 enum status nemeses_init(struct nemeses *ns, const struct options *options, struct err *err)
 {
-    *ns = (struct nemeses){0};
+    *ns = (struct nemeses){.has_lulls = true};
     static const char hint[] = "--list names the faults";
     enum status st = options_check_names(options, is_name, hint, err);
     if (st != STATUS_OK) {

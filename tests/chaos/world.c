@@ -516,6 +516,17 @@ bool world_is_whole(struct world *w)
     return is_whole;
 }
 
+void world_await_whole(struct world *w, int64_t most_us)
+{
+    int64_t end_us = clock_boot_us() + most_us;
+    while (!world_is_whole(w) && clock_boot_us() < end_us) {
+        world_turn(w);
+    }
+    if (!world_is_whole(w)) {
+        world_violation(w, "world", "not all of it runs again");
+    }
+}
+
 static void keep_server_logs(const struct world *w)
 {
     char from[PATH_SIZE];

@@ -110,9 +110,11 @@ enum status world_open(struct world *w, const struct options *options,
 void world_close(struct world *w);
 
 void world_turn(struct world *w); /* waits for a moment, and does what is due */
-/* The second brings back all servers and daemons; the first returns true when all run. */
+/* The second brings back all servers and daemons; the first returns true when all run. The third
+ * waits for that, and reports a violation if it takes longer. */
 bool world_is_whole(struct world *w);
 void world_heal(struct world *w);
+void world_await_whole(struct world *w, int64_t most_us);
 
 /* Scales a time of claimd to this world. */
 int64_t world_scaled(const struct world *w, int64_t us);
