@@ -37,6 +37,7 @@ struct soak {
     int64_t show_us;
     int64_t moved_us; /* when the number of open jobs last changed */
     int64_t took_us;
+    int64_t stale_refused; /* late finishes that the workers have refused */
     struct verdict verdict;
     int64_t served;      /* jobs completed by programs that serve */
     int64_t run_by_once; /* jobs completed by programs started for each job */
@@ -103,7 +104,7 @@ static void look(struct soak *s)
         s->show_us = now_us + SHOW_US;
         (void)printf("%5lld s  %lld jobs put in, %lld open, %zu faults\n",
                      (long long)((now_us - s->begin_us) / US_PER_S), (long long)s->put,
-                     (long long)s->open, s->faults.count);
+                     (long long)s->open, faults_count(&s->faults));
         (void)fflush(stdout);
     }
 }
@@ -122,14 +123,14 @@ static void storm(struct soak *s)
     while (!is_stuck(s) &&
            (s->put < s->options->jobs || s->open > FEW || !faults_had_all(&s->faults))) {
         world_turn(&s->world);
-        faults_tick(&s->faults);
+        faults_tick(&s->faults, &s->world);
         look(s);
     }
 }
 
 static enum status drain(struct soak *s, struct err *err)
 {
-    faults_heal(&s->faults);
+    faults_heal(&s->faults, &s->world);
     enum status st = session_do(&s->world.sql, err, "SELECT soak.tick_no_more()");
     if (st != STATUS_OK) {
         return st;
@@ -145,21 +146,14 @@ static enum status drain(struct soak *s, struct err *err)
         return err_fail(err, STATUS_UNAVAILABLE, "interrupted");
     }
     s->took_us = clock_boot_us() - s->begin_us;
-    for (size_t i = 0; i < s->world.host_count; i++) {
-        s->faults.stale_refused += hosts_refusals(&s->world, i);
-    }
+    s->stale_refused = hosts_refusals(&s->world);
     return STATUS_OK;
 }
 
 static enum status judge(struct soak *s, struct err *err)
 {
-    char ledger[SERVER_PATH_MAX + 64];
-    folder_at(&s->world.folder, "ledger/ledger.csv", ledger, sizeof ledger);
     s->world.sql.timeout_us = VERDICT_US;
-    enum status st = faults_store(&s->faults, &s->world.sql, err);
-    if (st == STATUS_OK) {
-        st = verdict_find(&s->world.sql, ledger, SLOTS, &s->verdict, err);
-    }
+    enum status st = verdict_find(&s->world.sql, &s->world.folder, SLOTS, &s->verdict, err);
     if (st == STATUS_OK) {
         st = programs_count(&s->world, &s->served, &s->run_by_once, err);
     }
@@ -200,7 +194,7 @@ static int last_line(const struct soak *s, bool is_over)
     const struct verdict *v = &s->verdict;
     bool is_good = is_over && v->violations == 0;
     (void)printf("%lld jobs in %.1f s with %zu faults; %lld checks, each seen to find a lie\n",
-                 (long long)s->put, (double)s->took_us / (double)US_PER_S, s->faults.count,
+                 (long long)s->put, (double)s->took_us / (double)US_PER_S, faults_count(&s->faults),
                  (long long)v->checks);
     if (s->options->has_programs) {
         (void)printf("%lld jobs were those of programs that serve, %lld of programs for one job\n",
@@ -215,7 +209,7 @@ static int last_line(const struct soak *s, bool is_over)
                  is_kept(s, is_good) ? s->world.folder.path : "");
     (void)printf("soak: %s jobs=%lld rescued=%lld stale_refused=%lld violations=%lld\n",
                  is_good ? "OK" : "FAILED", (long long)s->put, (long long)v->rescued,
-                 (long long)s->faults.stale_refused, (long long)v->violations);
+                 (long long)s->stale_refused, (long long)v->violations);
     return is_good ? 0 : 1;
 }
 
@@ -245,6 +239,5 @@ int soak_run(const struct soak_options *options)
     } else {
         dir_remove(s.world.folder.path);
     }
-    faults_free(&s.faults);
     return code;
 }
