@@ -15,7 +15,6 @@
 #include "chaos/ties.h"
 #include "cluster/child.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define WARM_US (90 * US_PER_S)
@@ -34,7 +33,6 @@ struct run {
     struct nemeses nemeses; /* empty in a run of outages */
     pid_t load;
     struct calm calm;
-    bool is_interrupted;
 };
 
 static const struct world_plan plan = {
@@ -48,14 +46,6 @@ static const struct world_plugin kinds_plugin = {.folder = "plugins",
 /* With --programs: the files that their handler files name. */
 static const struct world_plugin program_files[] = {{.folder = "programs", .path = CHAOS_PROGRAM},
                                                     {.folder = "programs", .path = CHAOS_SDK}};
-
-static volatile sig_atomic_t is_interrupted;
-
-static void on_int(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
 
 /* Returns the limits of the usual world, or of the drawn one. */
 static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_rates)
@@ -123,7 +113,7 @@ static enum status warm_up(struct run *r, struct err *err)
     }
     while (open > 0) {
         world_turn(&r->world);
-        if (clock_boot_us() > end_us || is_interrupted) {
+        if (clock_boot_us() > end_us || world_is_interrupted()) {
             return err_fail(err, STATUS_TIMEOUT, "no job was done in the first %lld s",
                             (long long)(WARM_US / US_PER_S));
         }
@@ -159,7 +149,7 @@ static void storm(struct run *r)
     int64_t quiet_us =
         r->options->world > 0 ? r->options->seconds * US_PER_S * QUIET_PERCENT / 100 : 0;
     nemeses_begin(&r->nemeses, &r->world, begin_us + quiet_us);
-    while (clock_boot_us() < end_us && !is_interrupted) {
+    while (clock_boot_us() < end_us && !world_is_interrupted()) {
         world_turn(&r->world);
         nemeses_tick(&r->nemeses, &r->world, clock_boot_us());
         mapping_tick(&r->world, clock_boot_us());
@@ -315,8 +305,6 @@ int run_storm(const struct options *options)
     struct err err = {0};
     struct judgement j = {0};
     r = (struct run){.options = options, .plan = plan};
-    (void)signal(SIGINT, on_int);
-    (void)signal(SIGTERM, on_int);
     enum status st = options->is_outages ? outages_check(options, &err)
                                          : nemeses_init(&r.nemeses, options, &err);
     if (st != STATUS_OK) {

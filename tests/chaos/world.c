@@ -391,10 +391,25 @@ static enum status open_database(struct world *w, struct err *err)
     return w->plan->is_bare ? STATUS_OK : row_history_begin(&w->sql, err);
 }
 
+static volatile sig_atomic_t is_interrupted;
+
+static void on_int(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+bool world_is_interrupted(void)
+{
+    return is_interrupted != 0;
+}
+
 enum status world_open(struct world *w, const struct options *options,
                        const struct world_plan *plan, struct err *err)
 {
     *w = (struct world){.options = options, .plan = plan};
+    (void)signal(SIGINT, on_int);
+    (void)signal(SIGTERM, on_int);
     enum status st = open_files(w, err);
     if (st != STATUS_OK) {
         return st;

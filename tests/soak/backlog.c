@@ -5,7 +5,6 @@
 #include "base/proc.h"
 #include "soak/stage.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define STEP 500000              /* jobs per statement */
@@ -27,14 +26,6 @@ struct backlog {
     int64_t rss_bytes; /* the largest seen */
 };
 
-static volatile sig_atomic_t is_interrupted;
-
-static void on_int(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
-
 /* Inserts jobs of all kinds of lanes, mixed as they would arrive. */
 static enum status fill(struct backlog *b, int64_t jobs, struct err *err)
 {
@@ -47,7 +38,7 @@ static enum status fill(struct backlog *b, int64_t jobs, struct err *err)
                        "INSERT INTO claimd.job (kind, args, priority, share) SELECT 's_plain',"
                        " '{\"n\": -2}', n %% 10, n %% 7 FROM generate_series(%lld, %lld) AS n",
                        (long long)at, (long long)last - 1);
-        if (st == STATUS_OK && is_interrupted) {
+        if (st == STATUS_OK && world_is_interrupted()) {
             st = err_fail(err, STATUS_UNAVAILABLE, "interrupted");
         }
         if (st != STATUS_OK) {
@@ -68,7 +59,7 @@ static enum status wait_for(struct backlog *b, const char *what, const char *sql
     while (*ret < 0) {
         world_turn(&b->world);
         int64_t now_us = clock_boot_us();
-        if (is_interrupted || now_us > end_us) {
+        if (world_is_interrupted() || now_us > end_us) {
             return err_fail(err, STATUS_TIMEOUT, "%s: not within %lld s", what,
                             (long long)(START_US / US_PER_S));
         }
@@ -87,7 +78,7 @@ static void watch(struct backlog *b)
 {
     int64_t end_us = clock_boot_us() + WATCH_US;
     struct proc_stat stat;
-    while (clock_boot_us() < end_us && !is_interrupted) {
+    while (clock_boot_us() < end_us && !world_is_interrupted()) {
         world_turn(&b->world);
         if (proc_stat(b->world.hosts[0].pid, &stat) && stat.rss_bytes > b->rss_bytes) {
             b->rss_bytes = stat.rss_bytes;
@@ -131,10 +122,8 @@ int backlog_run(const struct soak_options *options)
     struct err err = {0};
     b = (struct backlog){.kit = {.time_scale = 1, .workers = 1, .schedulers = 1, .slots = SLOTS}};
     (void)snprintf(b.kit.folder, sizeof b.kit.folder, "%s", options->folder);
-    (void)signal(SIGINT, on_int);
-    (void)signal(SIGTERM, on_int);
     enum status st = run_it(&b, options->backlog, &err);
-    bool is_good = st == STATUS_OK && !is_interrupted && b.first_ms <= HINT_MS_MAX &&
+    bool is_good = st == STATUS_OK && !world_is_interrupted() && b.first_ms <= HINT_MS_MAX &&
                    b.rss_bytes > 0 && b.rss_bytes < (int64_t)RSS_MIB_MAX * MIB;
     world_close(&b.world);
     if (options->folder[0] == '\0') {

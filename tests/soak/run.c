@@ -9,7 +9,6 @@
 #include "soak/stage.h"
 #include "soak/verdict.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,14 +41,6 @@ struct soak {
     int64_t served;      /* jobs completed by programs that serve */
     int64_t run_by_once; /* jobs completed by programs started for each job */
 };
-
-static volatile sig_atomic_t is_interrupted;
-
-static void on_int(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
 
 static enum status ask_for_bug(const struct soak *s, struct err *err)
 {
@@ -112,7 +103,7 @@ static void look(struct soak *s)
 /* True if nothing has changed for so long that it never will, or the run was interrupted. */
 static bool is_stuck(const struct soak *s)
 {
-    return is_interrupted || clock_boot_us() - s->moved_us > STUCK_US ||
+    return world_is_interrupted() || clock_boot_us() - s->moved_us > STUCK_US ||
            (s->options->bug != NULL && clock_boot_us() - s->begin_us > BUG_US);
 }
 
@@ -142,7 +133,7 @@ static enum status drain(struct soak *s, struct err *err)
         world_turn(&s->world);
         look(s);
     }
-    if (is_interrupted) {
+    if (world_is_interrupted()) {
         return err_fail(err, STATUS_UNAVAILABLE, "interrupted");
     }
     s->took_us = clock_boot_us() - s->begin_us;
@@ -186,7 +177,7 @@ static enum status run_it(struct soak *s, struct err *err)
 static bool is_kept(const struct soak *s, bool is_good)
 {
     return s->options->folder[0] != '\0' ||
-           (!is_good && s->options->bug == NULL && !is_interrupted);
+           (!is_good && s->options->bug == NULL && !world_is_interrupted());
 }
 
 static int last_line(const struct soak *s, bool is_over)
@@ -225,8 +216,6 @@ int soak_run(const struct soak_options *options)
                               .seed = options->seed,
                               .has_programs = options->has_programs}};
     (void)snprintf(s.kit.folder, sizeof s.kit.folder, "%s", options->folder);
-    (void)signal(SIGINT, on_int);
-    (void)signal(SIGTERM, on_int);
     enum status st = run_it(&s, &err);
     load_stop(&s.load);
     world_close(&s.world);
