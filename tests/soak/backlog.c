@@ -15,10 +15,8 @@
 #define HINT_MS_MAX 1000
 #define MIB (1024 * 1024)
 #define RSS_MIB_MAX 100
-#define SLOTS 4
 
 struct backlog {
-    struct options kit;
     struct world world;
     int64_t fill_us;
     int64_t
@@ -86,15 +84,15 @@ static void watch(struct backlog *b)
     }
 }
 
-static enum status run_it(struct backlog *b, int64_t jobs, struct err *err)
+static enum status run_it(struct backlog *b, const struct soak_options *options, struct err *err)
 {
     int64_t there = 0;
-    enum status st = stage_open(&b->world, &b->kit, err);
+    enum status st = stage_open(&b->world, &options->kit, err);
     if (st != STATUS_OK) {
         return st;
     }
     b->world.hosts[0].restart_us = WORLD_NEVER; /* the scheduler is started last */
-    st = fill(b, jobs, err);
+    st = fill(b, options->backlog, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -120,13 +118,11 @@ int backlog_run(const struct soak_options *options)
 {
     static struct backlog b;
     struct err err = {0};
-    b = (struct backlog){.kit = {.time_scale = 1, .workers = 1, .schedulers = 1, .slots = SLOTS}};
-    (void)snprintf(b.kit.folder, sizeof b.kit.folder, "%s", options->folder);
-    enum status st = run_it(&b, options->backlog, &err);
+    enum status st = run_it(&b, options, &err);
     bool is_good = st == STATUS_OK && !world_is_interrupted() && b.first_ms <= HINT_MS_MAX &&
                    b.rss_bytes > 0 && b.rss_bytes < (int64_t)RSS_MIB_MAX * MIB;
     world_close(&b.world);
-    if (options->folder[0] == '\0') {
+    if (options->kit.folder[0] == '\0') {
         dir_remove(b.world.folder.path);
     }
     if (st != STATUS_OK) {

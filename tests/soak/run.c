@@ -12,9 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WORKERS 12
-#define SCHEDULERS 3
-#define SLOTS 4
 #define VERDICT_US (1800 * US_PER_S) /* timeout of one statement */
 #define SHOW_US (15 * US_PER_S)
 #define LOOK_US (1 * US_PER_S)
@@ -24,7 +21,6 @@
 
 struct soak {
     const struct soak_options *options;
-    struct options kit;
     struct world world;
     struct faults faults;
     struct load_processes load;
@@ -60,12 +56,12 @@ static enum status begin(struct soak *s, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = stage_open(&s->world, &s->kit, err);
+    st = stage_open(&s->world, &s->options->kit, err);
     if (st != STATUS_OK) {
         return st;
     }
     (void)printf("%lld jobs, seed %llu, in %s\n", (long long)s->options->jobs,
-                 (unsigned long long)s->options->seed, s->world.folder.path);
+                 (unsigned long long)s->options->kit.seed, s->world.folder.path);
     if (st == STATUS_OK && s->options->bug != NULL && s->options->bug->sql != NULL) {
         st = session_run(&s->world.sql, s->options->bug->sql, NULL, 0, NULL, err);
     }
@@ -109,7 +105,7 @@ static bool is_stuck(const struct soak *s)
 
 static void storm(struct soak *s)
 {
-    faults_begin(&s->faults, &s->world, s->options->seed,
+    faults_begin(&s->faults, &s->world, s->options->kit.seed,
                  s->options->bug != NULL && s->options->bug->stops_until_moved);
     while (!is_stuck(s) &&
            (s->put < s->options->jobs || s->open > FEW || !faults_had_all(&s->faults))) {
@@ -144,7 +140,8 @@ static enum status drain(struct soak *s, struct err *err)
 static enum status judge(struct soak *s, struct err *err)
 {
     s->world.sql.timeout_us = VERDICT_US;
-    enum status st = verdict_find(&s->world.sql, &s->world.folder, SLOTS, &s->verdict, err);
+    enum status st =
+        verdict_find(&s->world.sql, &s->world.folder, s->options->kit.slots, &s->verdict, err);
     if (st == STATUS_OK) {
         st = programs_count(&s->world, &s->served, &s->run_by_once, err);
     }
@@ -176,7 +173,7 @@ static enum status run_it(struct soak *s, struct err *err)
 /* True if the files are kept: always with --folder, otherwise after an unexpected failure. */
 static bool is_kept(const struct soak *s, bool is_good)
 {
-    return s->options->folder[0] != '\0' ||
+    return s->options->kit.folder[0] != '\0' ||
            (!is_good && s->options->bug == NULL && !world_is_interrupted());
 }
 
@@ -187,7 +184,7 @@ static int last_line(const struct soak *s, bool is_over)
     (void)printf("%lld jobs in %.1f s with %zu faults; %lld checks, each seen to find a lie\n",
                  (long long)s->put, (double)s->took_us / (double)US_PER_S, faults_count(&s->faults),
                  (long long)v->checks);
-    if (s->options->has_programs) {
+    if (s->options->kit.has_programs) {
         (void)printf("%lld jobs were those of programs that serve, %lld of programs for one job\n",
                      (long long)s->served, (long long)s->run_by_once);
     }
@@ -195,7 +192,7 @@ static int last_line(const struct soak *s, bool is_over)
                  " were done, and then again\n",
                  (double)v->worst_rescue_ms / 1000, (double)v->first_rescue_ms / 1000,
                  (long long)v->repeated);
-    (void)printf("seed %llu%s%s\n", (unsigned long long)s->options->seed,
+    (void)printf("seed %llu%s%s\n", (unsigned long long)s->options->kit.seed,
                  is_kept(s, is_good) ? ", kept in " : "",
                  is_kept(s, is_good) ? s->world.folder.path : "");
     (void)printf("soak: %s jobs=%lld rescued=%lld stale_refused=%lld violations=%lld\n",
@@ -208,14 +205,7 @@ int soak_run(const struct soak_options *options)
 {
     static struct soak s;
     struct err err = {0};
-    s = (struct soak){.options = options,
-                      .kit = {.time_scale = 1,
-                              .workers = WORKERS,
-                              .schedulers = SCHEDULERS,
-                              .slots = SLOTS,
-                              .seed = options->seed,
-                              .has_programs = options->has_programs}};
-    (void)snprintf(s.kit.folder, sizeof s.kit.folder, "%s", options->folder);
+    s = (struct soak){.options = options};
     enum status st = run_it(&s, &err);
     load_stop(&s.load);
     world_close(&s.world);
