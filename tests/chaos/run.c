@@ -7,6 +7,7 @@
 #include "chaos/drawn_load.h"
 #include "chaos/judge.h"
 #include "chaos/load.h"
+#include "chaos/load_process.h"
 #include "chaos/mapping.h"
 #include "chaos/nemesis.h"
 #include "chaos/outages.h"
@@ -18,6 +19,7 @@
 #include <stdio.h>
 
 #define WARM_US (90 * US_PER_S)
+#define LOAD_END_US (40 * US_PER_S)
 #define PROGRESS_US (15 * US_PER_S)
 
 /* Percentage of a drawn world's storm that is without faults: L9 is judged there. */
@@ -279,7 +281,7 @@ static enum status run_it(struct run *r, struct err *err)
         return st;
     }
     int64_t last_us = strike(r);
-    if (!load_stop(r->load)) {
+    if (!load_process_stop(r->load, LOAD_END_US)) {
         world_violation(&r->world, "load", "was refused, or had to be killed");
     }
     st = drawn_clear(&r->drawn, &r->world.sql, err);
