@@ -136,13 +136,7 @@ static void ask_database(struct world *w)
 
 void calm_down(struct calm *c, struct world *w, int64_t last_fault_us)
 {
-    int64_t end_us = clock_boot_us() + WHOLE_US;
-    while (!world_is_whole(w) && clock_boot_us() < end_us) {
-        world_turn(w);
-    }
-    if (!world_is_whole(w)) {
-        world_violation(w, "world", "not all of it runs again");
-    }
+    world_await_whole(w, WHOLE_US);
     wait_drained(c, w, last_fault_us);
     if (c->drain_us >= 0) {
         look_for_spinners(w);

@@ -3,11 +3,10 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
+#include "chaos/load_process.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 
 #define TICK_MS 50
 #define STATEMENT_US (5 * US_PER_S)
@@ -47,14 +46,6 @@ struct group {
     json_t *jobs;  /* in the form of enqueue_many() */
     json_t *books; /* what is recorded about each */
 };
-
-static volatile sig_atomic_t is_stopping;
-
-static void on_term(int number)
-{
-    (void)number;
-    is_stopping = 1;
-}
 
 /* ---- one job ---- */
 
@@ -285,10 +276,10 @@ static void tick(struct drawn_load *l, struct source *s, int64_t now_us, double 
 static void run(struct drawn_load *l)
 {
     int64_t last_us = clock_boot_us();
-    while (!is_stopping) {
+    while (!load_process_must_end()) {
         (void)poll(NULL, 0, TICK_MS);
         int64_t now_us = clock_boot_us();
-        for (size_t i = 0; i < l->drawn->queue_count && !is_stopping; i++) {
+        for (size_t i = 0; i < l->drawn->queue_count && !load_process_must_end(); i++) {
             tick(l, &l->sources[i], now_us, (double)(now_us - last_us) / (double)US_PER_S);
         }
         last_us = now_us;
@@ -296,41 +287,33 @@ static void run(struct drawn_load *l)
     journal_write(&l->acked, json_pack("{s:s, s:I}", "op", "end", "n", (json_int_t)l->next_n));
 }
 
-static int load_main(struct world *w, const struct drawn *d)
+static int load_main(void *ctx)
 {
-    static struct drawn_load l;
+    struct drawn_load *l = ctx;
+    const struct world *w = l->world;
+    const struct drawn *d = l->drawn;
     struct err why = {0};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)signal(SIGTERM, on_term);
-    (void)signal(SIGINT, SIG_IGN); /* handled by the parent */
-    l = (struct drawn_load){.world = w, .drawn = d, .next_n = 1};
-    rand_seed(&l.rand, d->number ^ UINT64_C(0x10ad));
-    session_init(&l.sql, w->conninfo, STATEMENT_US);
-    folder_at(&w->folder, "ledger/effects.jsonl", l.ledger, sizeof l.ledger);
-    if (journal_open(&w->folder, "acked.jsonl", &l.acked, &why) != STATUS_OK) {
+    l->next_n = 1;
+    rand_seed(&l->rand, d->number ^ UINT64_C(0x10ad));
+    session_init(&l->sql, w->conninfo, STATEMENT_US);
+    folder_at(&w->folder, "ledger/effects.jsonl", l->ledger, sizeof l->ledger);
+    if (journal_open(&w->folder, "acked.jsonl", &l->acked, &why) != STATUS_OK) {
         (void)fprintf(stderr, "claimd-chaos: %s\n", why.msg);
         return 1;
     }
     for (size_t i = 0; i < d->queue_count; i++) {
-        int64_t wait_us = rand_below(&l.rand, d->queues[i].burst_ms) * US_PER_MS;
-        l.sources[i] =
+        int64_t wait_us = rand_below(&l->rand, d->queues[i].burst_ms) * US_PER_MS;
+        l->sources[i] =
             (struct source){.queue = &d->queues[i], .burst_us = clock_boot_us() + wait_us};
     }
-    run(&l);
-    return l.is_refused ? 1 : 0;
+    run(l);
+    return l->is_refused ? 1 : 0;
 }
 
 enum status drawn_load_start(struct world *w, const struct drawn *d, pid_t *ret_pid,
                              struct err *err)
 {
-    (void)fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        _exit(load_main(w, d));
-    }
-    if (pid < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
-    }
-    *ret_pid = pid;
-    return STATUS_OK;
+    static struct drawn_load l;
+    l = (struct drawn_load){.world = w, .drawn = d};
+    return load_process_start(load_main, &l, ret_pid, err);
 }

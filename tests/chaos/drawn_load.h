@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The load of a drawn world: for each queue a trickle of jobs, and bursts of one kind. Replaces
- * load.h's load; also ended by load_stop(). */
+ * load.h's load. */
 #ifndef CLAIMD_TESTS_CHAOS_DRAWN_LOAD_H
 #define CLAIMD_TESTS_CHAOS_DRAWN_LOAD_H
 

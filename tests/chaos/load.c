@@ -4,19 +4,16 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/rand.h"
+#include "chaos/load_process.h"
 #include "chaos/outages.h"
 #include "chaos/ties.h"
-#include "cluster/child.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 
 #define TICK_MS 50
 #define BACKLOG_PER_SLOT 20
 #define STATEMENT_US (5 * US_PER_S)
-#define STOP_US (40 * US_PER_S)
 #define RATE_REAL 10.0 /* jobs per second */
 #define RATE_SCALED 20.0
 #define BATCH_MAX 200
@@ -32,7 +29,7 @@ struct batch {
 };
 
 struct load {
-    const struct world *world;
+    struct world *world;
     struct journal acked;
     struct session sql;
     struct session slow_sql;
@@ -52,14 +49,6 @@ struct load {
     json_t *slow_ids; /* ids of an open transaction; NULL = there is none */
     int64_t slow_us;  /* when it commits, or when the next one begins */
 };
-
-static volatile sig_atomic_t is_stopping;
-
-static void on_term(int number)
-{
-    (void)number;
-    is_stopping = 1;
-}
 
 /* ---- inserts ---- */
 
@@ -322,7 +311,7 @@ static void tick(struct load *l, int64_t now_us, double past_s)
     l->credit += past_s * l->rate;
     l->credit = l->credit < BATCH_MAX ? l->credit : BATCH_MAX;
     l->credit = l->is_too_much ? 0 : l->credit;
-    while (l->credit >= 1 && !is_stopping) {
+    while (l->credit >= 1 && !load_process_must_end()) {
         int most = l->credit < BATCH_MAX ? (int)l->credit : BATCH_MAX;
         int count = rand_below(&l->rand, 3) == 0 ? most : 1;
         draw_batch(l, count, &b);
@@ -341,7 +330,7 @@ static void tick(struct load *l, int64_t now_us, double past_s)
 static void run(struct load *l)
 {
     int64_t last_us = clock_boot_us();
-    while (!is_stopping) {
+    while (!load_process_must_end()) {
         (void)poll(NULL, 0, TICK_MS);
         int64_t now_us = clock_boot_us();
         tick(l, now_us, (double)(now_us - last_us) / (double)US_PER_S);
@@ -353,53 +342,33 @@ static void run(struct load *l)
     journal_write(&l->acked, json_pack("{s:s, s:I}", "op", "end", "n", (json_int_t)l->next_n));
 }
 
-static int load_main(struct world *w, bool has_slow)
+static int load_main(void *ctx)
 {
-    static struct load l;
+    struct load *l = ctx;
+    struct world *w = l->world;
     struct err why = {0};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)signal(SIGTERM, on_term);
-    (void)signal(SIGINT, SIG_IGN); /* handled by the parent */
-    l = (struct load){.world = w, .next_n = 1, .has_slow = has_slow, .burst_us = clock_boot_us()};
-    l.rate = w->options->rate > 0          ? w->options->rate
-             : w->options->is_outages      ? OUTAGES_RATE
-             : w->options->time_scale >= 1 ? RATE_REAL
-                                           : RATE_SCALED;
-    rand_seed(&l.rand, w->options->seed ^ UINT64_C(0x10ad));
-    session_init(&l.sql, w->conninfo, STATEMENT_US);
-    session_init(&l.slow_sql, w->conninfo, STATEMENT_US);
-    folder_at(&w->folder, "ledger/effects.jsonl", l.ledger, sizeof l.ledger);
-    if (journal_open(&w->folder, "acked.jsonl", &l.acked, &why) != STATUS_OK) {
+    l->next_n = 1;
+    l->burst_us = clock_boot_us();
+    l->rate = w->options->rate > 0          ? w->options->rate
+              : w->options->is_outages      ? OUTAGES_RATE
+              : w->options->time_scale >= 1 ? RATE_REAL
+                                            : RATE_SCALED;
+    rand_seed(&l->rand, w->options->seed ^ UINT64_C(0x10ad));
+    session_init(&l->sql, w->conninfo, STATEMENT_US);
+    session_init(&l->slow_sql, w->conninfo, STATEMENT_US);
+    folder_at(&w->folder, "ledger/effects.jsonl", l->ledger, sizeof l->ledger);
+    if (journal_open(&w->folder, "acked.jsonl", &l->acked, &why) != STATUS_OK) {
         (void)fprintf(stderr, "claimd-chaos: %s\n", why.msg);
         return 1;
     }
-    ties_init(&l.ties, w, &l.acked, &l.sql, l.ledger);
-    run(&l);
+    ties_init(&l->ties, w, &l->acked, &l->sql, l->ledger);
+    run(l);
     return 0;
 }
 
 enum status load_start(struct world *w, bool has_slow, pid_t *ret_pid, struct err *err)
 {
-    (void)fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        _exit(load_main(w, has_slow));
-    }
-    if (pid < 0) {
-        return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
-    }
-    *ret_pid = pid;
-    return STATUS_OK;
-}
-
-bool load_stop(pid_t pid)
-{
-    static const int ladder[] = {SIGTERM, SIGKILL};
-    int status = -1;
-    (void)kill(pid, SIGTERM);
-    if (child_wait_gone(pid, STOP_US, &status)) {
-        return status == 0;
-    }
-    child_end(pid, ladder, ARRAY_COUNT(ladder), US_PER_S);
-    return false;
+    static struct load l;
+    l = (struct load){.world = w, .has_slow = has_slow};
+    return load_process_start(load_main, &l, ret_pid, err);
 }

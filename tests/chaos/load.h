@@ -27,10 +27,8 @@ struct task {
 struct rand;
 void load_draw(struct rand *r, const struct options *options, int64_t n, struct task *ret);
 
-/* Forks the load. `has_slow`: it keeps transactions open for a while before it commits them. */
+/* Starts the load, a process of load_process.h. `has_slow`: it keeps transactions open for a while
+ * before it commits them. */
 enum status load_start(struct world *w, bool has_slow, pid_t *ret_pid, struct err *err) MUST_USE;
-/* Ends the load and waits for it. Returns false if it had to be killed, or if one of its inserts
- * was refused. */
-bool load_stop(pid_t pid);
 
 #endif

@@ -7,19 +7,8 @@
 #include <stdio.h>
 
 #define JITTER_PERCENT 60
-#define MS_PER_S 1000.0
 #define LULL_EVERY_US (240 * US_PER_S)
 #define LULL_US (80 * US_PER_S) /* of these; faults that have begun continue into it */
-
-static const struct {
-    const struct nemesis_def *defs;
-    const size_t *count;
-} tables[] = {{nemesis_process_defs, &nemesis_process_count},
-              {nemesis_redis_defs, &nemesis_redis_count},
-              {nemesis_pg_defs, &nemesis_pg_count},
-              {nemesis_net_defs, &nemesis_net_count},
-              {nemesis_failover_defs, &nemesis_failover_count},
-              {nemesis_file_defs, &nemesis_file_count}};
 
 /* FNV-1a: the same name and seed give the same stream, whatever other faults there are. */
 static uint64_t seed_of(uint64_t seed, const char *name)
@@ -31,83 +20,11 @@ static uint64_t seed_of(uint64_t seed, const char *name)
     return hash;
 }
 
-static bool is_name(const char *name, size_t len)
+void nemeses_add(struct nemeses *ns, const struct nemesis_def *def, uint64_t seed)
 {
-    for (size_t t = 0; t < ARRAY_COUNT(tables); t++) {
-        for (size_t i = 0; i < *tables[t].count; i++) {
-            const char *known = tables[t].defs[i].name;
-            if (strlen(known) == len && memcmp(known, name, len) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-enum nemesis_count nemesis_counts_as(const char *name)
-{
-    for (size_t t = 0; t < ARRAY_COUNT(tables); t++) {
-        for (size_t i = 0; i < *tables[t].count; i++) {
-            if (strcmp(tables[t].defs[i].name, name) == 0) {
-                return tables[t].defs[i].count;
-            }
-        }
-    }
-    return COUNT_OTHER;
-}
-
-enum status nemeses_init(struct nemeses *ns, const struct options *options, struct err *err)
-{
-    *ns = (struct nemeses){0};
-    static const char hint[] = "--list names the faults";
-    enum status st = options_check_names(options, is_name, hint, err);
-    if (st != STATUS_OK) {
-        return st;
-    }
-    for (size_t t = 0; t < ARRAY_COUNT(tables); t++) {
-        for (size_t i = 0; i < *tables[t].count; i++) {
-            const struct nemesis_def *def = &tables[t].defs[i];
-            if (options_want(options, def->name)) {
-                struct nemesis *n = &ns->all[ns->count++];
-                *n = (struct nemesis){.def = def};
-                rand_seed(&n->rand, seed_of(options->seed, def->name));
-            }
-        }
-    }
-    return STATUS_OK;
-}
-
-void nemeses_thin(struct nemeses *ns, uint64_t seed, int percent)
-{
-    struct rand r;
-    size_t count = 0;
-    rand_seed(&r, seed);
-    for (size_t i = 0; i < ns->count; i++) {
-        if (rand_below(&r, 100) < percent) {
-            ns->all[count++] = ns->all[i];
-        }
-    }
-    ns->count = count;
-}
-
-static void list_one(const struct nemesis_def *d)
-{
-    char last[32] = "";
-    if (d->last_max_ms > 0) {
-        (void)snprintf(last, sizeof last, "%g-%g s", (double)d->last_min_ms / MS_PER_S,
-                       (double)d->last_max_ms / MS_PER_S);
-    }
-    (void)printf("%-16s %5g s %10s  %s\n", d->name, (double)d->every_ms / MS_PER_S, last, d->what);
-}
-
-void nemeses_list(void)
-{
-    for (size_t t = 0; t < ARRAY_COUNT(tables); t++) {
-        for (size_t i = 0; i < *tables[t].count; i++) {
-            const struct nemesis_def *d = &tables[t].defs[i];
-            list_one(d);
-        }
-    }
+    struct nemesis *n = &ns->all[ns->count++];
+    *n = (struct nemesis){.def = def};
+    rand_seed(&n->rand, seed_of(seed, def->name));
 }
 
 bool nemeses_has(const struct nemeses *ns, const char *name)
@@ -140,8 +57,9 @@ void nemeses_begin(struct nemeses *ns, struct world *w, int64_t now_us)
 static void tell(struct world *w, const struct nemesis *n, const char *ph)
 {
     journal_write(&w->nemesis,
-                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:i}", "ph", ph, "x", n->def->name, "target",
-                            n->target, "detail", n->detail, "n", (json_int_t)n->strikes, "traits",
+                  json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i}", "ph", ph, "x", n->def->name,
+                            "target", n->target, "detail", n->detail, "n", (json_int_t)n->strikes,
+                            "struck", (json_int_t)n->struck_us * NS_PER_US, "traits",
                             (int)n->def->traits));
 }
 
@@ -160,6 +78,7 @@ static void strike(struct nemeses *ns, struct world *w, struct nemesis *n, int64
     const struct nemesis_def *d = n->def;
     n->target[0] = '\0';
     n->detail[0] = '\0';
+    n->struck_us = clock_boot_us();
     plan(w, n, now_us);
     if (d->strike == NULL || !d->strike(w, n)) {
         return;
@@ -193,7 +112,7 @@ void nemeses_tick(struct nemeses *ns, struct world *w, int64_t now_us)
         if (n->is_on && now_us >= n->heal_us) {
             heal(ns, w, n);
         } else if (!n->is_on && now_us >= n->next_us) {
-            if (is_lull(ns, w, now_us) && n->def->strike != nemesis_kill9) {
+            if (ns->has_lulls && is_lull(ns, w, now_us) && n->def->strike != nemesis_kill9) {
                 plan(w, n, now_us);
             } else {
                 strike(ns, w, n, now_us);

@@ -46,6 +46,7 @@ struct nemesis {
     bool is_on;
     int64_t next_us; /* time of the next strike */
     int64_t heal_us;
+    int64_t struck_us; /* just before the last strike */
     int64_t strikes;
     char target[32];
     char detail[64];
@@ -56,7 +57,13 @@ struct nemesis {
     struct session sessions[2];
 };
 
+/* Acts of the process faults. */
 bool nemesis_kill9(struct world *w, struct nemesis *n);
+void nemesis_kill_host(struct world *w, struct nemesis *n, struct host *h);
+bool nemesis_kill_runner(struct world *w, struct nemesis *n);
+bool nemesis_stop_worker(struct world *w, struct nemesis *n);
+bool nemesis_stop_scheduler(struct world *w, struct nemesis *n);
+void nemesis_continue(struct world *w, struct nemesis *n); /* heals a stop */
 
 /* The tables of the nemesis_*.c. */
 extern const struct nemesis_def nemesis_process_defs[];
@@ -75,12 +82,14 @@ extern const size_t nemesis_file_count;
 struct nemeses {
     struct nemesis all[NEMESES_MAX];
     size_t count;
+    bool has_lulls; /* at times only nemesis_kill9 strikes */
     int64_t counts[COUNTS];
     int64_t begin_us;
     int64_t last_us; /* time of the last act, including heals */
 };
 
-/* Returns INVALID for an unknown name. */
+void nemeses_add(struct nemeses *ns, const struct nemesis_def *def, uint64_t seed);
+/* Adds all faults that the options want. Returns INVALID for an unknown name. */
 enum status nemeses_init(struct nemeses *ns, const struct options *options,
                          struct err *err) MUST_USE;
 void nemeses_list(void); /* prints to stdout */

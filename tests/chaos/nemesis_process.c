@@ -21,16 +21,20 @@ static void come_back(struct world *w, struct nemesis *n, struct host *h)
                    is_new ? " in a new state directory" : "");
 }
 
-bool nemesis_kill9(struct world *w, struct nemesis *n)
+void nemesis_kill_host(struct world *w, struct nemesis *n, struct host *h)
 {
-    struct host *h = nemesis_host(w, n, -1);
-    if (h == NULL) {
-        return false;
-    }
     nemesis_target(n, "", "%s", h->name);
     host_kill(w, h);
     come_back(w, n, h);
-    return true;
+}
+
+bool nemesis_kill9(struct world *w, struct nemesis *n)
+{
+    struct host *h = nemesis_host(w, n, -1);
+    if (h != NULL) {
+        nemesis_kill_host(w, n, h);
+    }
+    return h != NULL;
 }
 
 static bool terminate(struct world *w, struct nemesis *n)
@@ -67,7 +71,7 @@ static bool runner_of_somebody(struct world *w, struct nemesis *n, pid_t *ret_pi
     return true;
 }
 
-static bool kill_runner(struct world *w, struct nemesis *n)
+bool nemesis_kill_runner(struct world *w, struct nemesis *n)
 {
     pid_t pid = 0;
     return runner_of_somebody(w, n, &pid) && kill(pid, SIGKILL) == 0;
@@ -86,7 +90,7 @@ static void stop_pid(struct nemesis *n, pid_t pid)
     }
 }
 
-static void cont(struct world *w, struct nemesis *n)
+void nemesis_continue(struct world *w, struct nemesis *n)
 {
     for (size_t i = 0; i < n->pid_count; i++) {
         host_continue(w, n->pids[i]);
@@ -105,12 +109,12 @@ static bool stop_role(struct world *w, struct nemesis *n, int role)
     return true;
 }
 
-static bool stop_worker(struct world *w, struct nemesis *n)
+bool nemesis_stop_worker(struct world *w, struct nemesis *n)
 {
     return stop_role(w, n, HOST_WORKER);
 }
 
-static bool stop_scheduler(struct world *w, struct nemesis *n)
+bool nemesis_stop_scheduler(struct world *w, struct nemesis *n)
 {
     return stop_role(w, n, HOST_SCHEDULER);
 }
@@ -149,18 +153,19 @@ const struct nemesis_def nemesis_process_defs[] = {
      COUNT_KILL, 0, 6000, 0, 0, nemesis_kill9, NULL},
     {"kill9_claimctl", "kill -9 of the claimctl that loads a map (--map)", COUNT_KILL, 0, 8000, 0,
      0, kill_claimctl, NULL},
-    {"kill9_runner", "kill -9 of a runner", COUNT_KILL, 0, 15000, 0, 0, kill_runner, NULL},
+    {"kill9_runner", "kill -9 of a runner", COUNT_KILL, 0, 15000, 0, 0, nemesis_kill_runner, NULL},
     {"term", "SIGTERM of a worker or scheduler, sometimes twice", COUNT_OTHER, 0, 15000, 0, 0,
      terminate, NULL},
     {"term_runner", "SIGTERM of a runner", COUNT_OTHER, 0, 40000, 0, 0, term_runner, NULL},
     {"stop_worker", "SIGSTOP of a worker, while its runners continue", COUNT_STOP, TRAIT_LATE,
-     14000, 1000, 20000, stop_worker, cont},
+     14000, 1000, 20000, nemesis_stop_worker, nemesis_continue},
     {"stop_scheduler", "SIGSTOP of a scheduler", COUNT_STOP, TRAIT_LATE, 14000, 1000, 20000,
-     stop_scheduler, cont},
+     nemesis_stop_scheduler, nemesis_continue},
     {"stop_runner", "SIGSTOP of a runner", COUNT_STOP, TRAIT_LATE | TRAIT_RUNNER_STOPPED, 14000,
-     1000, 20000, stop_runner, cont},
+     1000, 20000, stop_runner, nemesis_continue},
     {"suspend", "SIGSTOP of a worker with its runners", COUNT_STOP,
-     TRAIT_LATE | TRAIT_RUNNER_STOPPED | TRAIT_SUSPENDED, 14000, 1000, 20000, suspend, cont},
+     TRAIT_LATE | TRAIT_RUNNER_STOPPED | TRAIT_SUSPENDED, 14000, 1000, 20000, suspend,
+     nemesis_continue},
     {"slow_commit", "the load holds inserts for up to 12 s before it commits them", COUNT_OTHER,
      TRAIT_SPARES_RESCUES | TRAIT_SPARES_WAITS, 1500, 0, 12000, NULL, NULL}, /* done by load.c */
 };

@@ -7,6 +7,7 @@
 #include "chaos/drawn_load.h"
 #include "chaos/judge.h"
 #include "chaos/load.h"
+#include "chaos/load_process.h"
 #include "chaos/mapping.h"
 #include "chaos/nemesis.h"
 #include "chaos/outages.h"
@@ -15,10 +16,10 @@
 #include "chaos/ties.h"
 #include "cluster/child.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define WARM_US (90 * US_PER_S)
+#define LOAD_END_US (40 * US_PER_S)
 #define PROGRESS_US (15 * US_PER_S)
 
 /* Percentage of a drawn world's storm that is without faults: L9 is judged there. */
@@ -34,7 +35,6 @@ struct run {
     struct nemeses nemeses; /* empty in a run of outages */
     pid_t load;
     struct calm calm;
-    bool is_interrupted;
 };
 
 static const struct world_plan plan = {
@@ -48,14 +48,6 @@ static const struct world_plugin kinds_plugin = {.folder = "plugins",
 /* With --programs: the files that their handler files name. */
 static const struct world_plugin program_files[] = {{.folder = "programs", .path = CHAOS_PROGRAM},
                                                     {.folder = "programs", .path = CHAOS_SDK}};
-
-static volatile sig_atomic_t is_interrupted;
-
-static void on_int(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
 
 /* Returns the limits of the usual world, or of the drawn one. */
 static void get_limits(const struct run *r, json_t **ret_limits, json_t **ret_rates)
@@ -123,7 +115,7 @@ static enum status warm_up(struct run *r, struct err *err)
     }
     while (open > 0) {
         world_turn(&r->world);
-        if (clock_boot_us() > end_us || is_interrupted) {
+        if (clock_boot_us() > end_us || world_is_interrupted()) {
             return err_fail(err, STATUS_TIMEOUT, "no job was done in the first %lld s",
                             (long long)(WARM_US / US_PER_S));
         }
@@ -159,7 +151,7 @@ static void storm(struct run *r)
     int64_t quiet_us =
         r->options->world > 0 ? r->options->seconds * US_PER_S * QUIET_PERCENT / 100 : 0;
     nemeses_begin(&r->nemeses, &r->world, begin_us + quiet_us);
-    while (clock_boot_us() < end_us && !is_interrupted) {
+    while (clock_boot_us() < end_us && !world_is_interrupted()) {
         world_turn(&r->world);
         nemeses_tick(&r->nemeses, &r->world, clock_boot_us());
         mapping_tick(&r->world, clock_boot_us());
@@ -289,7 +281,7 @@ static enum status run_it(struct run *r, struct err *err)
         return st;
     }
     int64_t last_us = strike(r);
-    if (!load_stop(r->load)) {
+    if (!load_process_stop(r->load, LOAD_END_US)) {
         world_violation(&r->world, "load", "was refused, or had to be killed");
     }
     st = drawn_clear(&r->drawn, &r->world.sql, err);
@@ -315,8 +307,6 @@ int run_storm(const struct options *options)
     struct err err = {0};
     struct judgement j = {0};
     r = (struct run){.options = options, .plan = plan};
-    (void)signal(SIGINT, on_int);
-    (void)signal(SIGTERM, on_int);
     enum status st = options->is_outages ? outages_check(options, &err)
                                          : nemeses_init(&r.nemeses, options, &err);
     if (st != STATUS_OK) {

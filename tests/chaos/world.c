@@ -391,10 +391,25 @@ static enum status open_database(struct world *w, struct err *err)
     return w->plan->is_bare ? STATUS_OK : row_history_begin(&w->sql, err);
 }
 
+static volatile sig_atomic_t is_interrupted;
+
+static void on_int(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+bool world_is_interrupted(void)
+{
+    return is_interrupted != 0;
+}
+
 enum status world_open(struct world *w, const struct options *options,
                        const struct world_plan *plan, struct err *err)
 {
     *w = (struct world){.options = options, .plan = plan};
+    (void)signal(SIGINT, on_int);
+    (void)signal(SIGTERM, on_int);
     enum status st = open_files(w, err);
     if (st != STATUS_OK) {
         return st;
@@ -514,6 +529,17 @@ bool world_is_whole(struct world *w)
         is_whole = is_whole && w->hosts[i].pid > 0 && w->hosts[i].ended_by_us == WORLD_NEVER;
     }
     return is_whole;
+}
+
+void world_await_whole(struct world *w, int64_t most_us)
+{
+    int64_t end_us = clock_boot_us() + most_us;
+    while (!world_is_whole(w) && clock_boot_us() < end_us) {
+        world_turn(w);
+    }
+    if (!world_is_whole(w)) {
+        world_violation(w, "world", "not all of it runs again");
+    }
 }
 
 static void keep_server_logs(const struct world *w)

@@ -104,15 +104,19 @@ struct world {
     int64_t violations; /* by processes: crashes, and daemons that did not end */
 };
 
-/* Starts the servers, with the schema and the row history, but no daemon. Close it in any case. */
+/* Starts the servers, with the schema and the row history, but no daemon. Close it in any case.
+ * From now on SIGINT and SIGTERM end nothing, but are seen by world_is_interrupted(). */
 enum status world_open(struct world *w, const struct options *options,
                        const struct world_plan *plan, struct err *err) MUST_USE;
 void world_close(struct world *w);
+bool world_is_interrupted(void);
 
 void world_turn(struct world *w); /* waits for a moment, and does what is due */
-/* The second brings back all servers and daemons; the first returns true when all run. */
+/* The second brings back all servers and daemons; the first returns true when all run. The third
+ * waits for that, and reports a violation if it takes longer. */
 bool world_is_whole(struct world *w);
 void world_heal(struct world *w);
+void world_await_whole(struct world *w, int64_t most_us);
 
 /* Scales a time of claimd to this world. */
 int64_t world_scaled(const struct world *w, int64_t us);

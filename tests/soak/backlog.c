@@ -5,7 +5,6 @@
 #include "base/proc.h"
 #include "soak/stage.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 #define STEP 500000              /* jobs per statement */
@@ -16,24 +15,14 @@
 #define HINT_MS_MAX 1000
 #define MIB (1024 * 1024)
 #define RSS_MIB_MAX 100
-#define SLOTS 4
 
 struct backlog {
-    struct options kit;
     struct world world;
     int64_t fill_us;
     int64_t
         first_ms; /* from becoming leader to the first claim, which needs a hint; −1 = none yet */
     int64_t rss_bytes; /* the largest seen */
 };
-
-static volatile sig_atomic_t is_interrupted;
-
-static void on_int(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
 
 /* Inserts jobs of all kinds of lanes, mixed as they would arrive. */
 static enum status fill(struct backlog *b, int64_t jobs, struct err *err)
@@ -47,7 +36,7 @@ static enum status fill(struct backlog *b, int64_t jobs, struct err *err)
                        "INSERT INTO claimd.job (kind, args, priority, share) SELECT 's_plain',"
                        " '{\"n\": -2}', n %% 10, n %% 7 FROM generate_series(%lld, %lld) AS n",
                        (long long)at, (long long)last - 1);
-        if (st == STATUS_OK && is_interrupted) {
+        if (st == STATUS_OK && world_is_interrupted()) {
             st = err_fail(err, STATUS_UNAVAILABLE, "interrupted");
         }
         if (st != STATUS_OK) {
@@ -68,7 +57,7 @@ static enum status wait_for(struct backlog *b, const char *what, const char *sql
     while (*ret < 0) {
         world_turn(&b->world);
         int64_t now_us = clock_boot_us();
-        if (is_interrupted || now_us > end_us) {
+        if (world_is_interrupted() || now_us > end_us) {
             return err_fail(err, STATUS_TIMEOUT, "%s: not within %lld s", what,
                             (long long)(START_US / US_PER_S));
         }
@@ -87,7 +76,7 @@ static void watch(struct backlog *b)
 {
     int64_t end_us = clock_boot_us() + WATCH_US;
     struct proc_stat stat;
-    while (clock_boot_us() < end_us && !is_interrupted) {
+    while (clock_boot_us() < end_us && !world_is_interrupted()) {
         world_turn(&b->world);
         if (proc_stat(b->world.hosts[0].pid, &stat) && stat.rss_bytes > b->rss_bytes) {
             b->rss_bytes = stat.rss_bytes;
@@ -95,15 +84,15 @@ static void watch(struct backlog *b)
     }
 }
 
-static enum status run_it(struct backlog *b, int64_t jobs, struct err *err)
+static enum status run_it(struct backlog *b, const struct soak_options *options, struct err *err)
 {
     int64_t there = 0;
-    enum status st = stage_open(&b->world, &b->kit, err);
+    enum status st = stage_open(&b->world, &options->kit, err);
     if (st != STATUS_OK) {
         return st;
     }
     b->world.hosts[0].restart_us = WORLD_NEVER; /* the scheduler is started last */
-    st = fill(b, jobs, err);
+    st = fill(b, options->backlog, err);
     if (st != STATUS_OK) {
         return st;
     }
@@ -129,15 +118,11 @@ int backlog_run(const struct soak_options *options)
 {
     static struct backlog b;
     struct err err = {0};
-    b = (struct backlog){.kit = {.time_scale = 1, .workers = 1, .schedulers = 1, .slots = SLOTS}};
-    (void)snprintf(b.kit.folder, sizeof b.kit.folder, "%s", options->folder);
-    (void)signal(SIGINT, on_int);
-    (void)signal(SIGTERM, on_int);
-    enum status st = run_it(&b, options->backlog, &err);
-    bool is_good = st == STATUS_OK && !is_interrupted && b.first_ms <= HINT_MS_MAX &&
+    enum status st = run_it(&b, options, &err);
+    bool is_good = st == STATUS_OK && !world_is_interrupted() && b.first_ms <= HINT_MS_MAX &&
                    b.rss_bytes > 0 && b.rss_bytes < (int64_t)RSS_MIB_MAX * MIB;
     world_close(&b.world);
-    if (options->folder[0] == '\0') {
+    if (options->kit.folder[0] == '\0') {
         dir_remove(b.world.folder.path);
     }
     if (st != STATUS_OK) {

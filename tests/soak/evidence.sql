@@ -1,13 +1,31 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The evidence for the checks, gathered after the run. $LEDGER is the handlers' own record.
-DROP TABLE IF EXISTS soak.ledger, soak.start, soak.job, soak.run, soak.extra;
+-- The evidence for the checks, gathered after the run. In $FOLDER are the handlers' own record and the journal of faults, whose times count
+-- from $BOOT_US.
+DROP TABLE IF EXISTS soak.line, soak.fault, soak.ledger, soak.start, soak.job, soak.run, soak.extra;
 
 CREATE UNLOGGED TABLE soak.ledger (
     t_us bigint NOT NULL, job bigint NOT NULL, fence bigint NOT NULL, attempt integer NOT NULL,
     event "char" NOT NULL, -- s = starts, t = still at it, d = done, x = ends otherwise
     n bigint NOT NULL, v integer NOT NULL, worker integer NOT NULL, runner integer NOT NULL, text text
 );
-COPY soak.ledger FROM '$LEDGER' (FORMAT csv);
+COPY soak.ledger FROM '$FOLDER/ledger/ledger.csv' (FORMAT csv);
+
+-- The faults: a daemon's pid is that of its last start, and PostgreSQL's fault lasts until it can be reached.
+CREATE UNLOGGED TABLE soak.line (text jsonb NOT NULL);
+COPY soak.line FROM '$FOLDER/nemesis.jsonl' (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02');
+CREATE UNLOGGED TABLE soak.fault AS
+WITH line AS (
+    SELECT l.*, split_part(l.target, '/', 1) AS host, to_timestamp(($BOOT_US + COALESCE(l.struck, l.t) / 1000) / 1e6) AS at,
+           to_timestamp(($BOOT_US + l.t / 1000) / 1e6) AS told
+      FROM soak.line CROSS JOIN LATERAL jsonb_to_record(text) AS l (ph text, x text, target text, detail text, pid integer, struck bigint, t bigint))
+SELECT f.at, (SELECT min(o.told) FROM line o WHERE o.ph = 'ok' AND o.x = replace(f.x, 'pg_restart', 'pg_gone') AND o.told >= f.told) AS until,
+       CASE WHEN f.detail LIKE '%new state directory' THEN 'kill for good' WHEN f.x = 'kill9_runner' THEN 'kill a runner'
+            WHEN f.x LIKE 'stop%' THEN 'stop' WHEN f.x = 'redis_empty' THEN 'wipe' ELSE 'kill' END AS what,
+       CASE f.x WHEN 'pg_restart' THEN 'postgres' WHEN 'redis_empty' THEN 'redis' ELSE f.host END AS target,
+       CASE WHEN f.x IN ('kill9', 'stop_worker', 'stop_scheduler')
+            THEN (SELECT s.pid FROM line s WHERE s.x = 'started' AND s.target = f.target AND s.at < f.at ORDER BY s.at DESC LIMIT 1) END AS pid,
+       CASE f.x WHEN 'kill9_runner' THEN split_part(f.target, '/', 2)::integer END AS runner
+  FROM line f WHERE f.ph = 'inv' AND f.x <> 'pg_gone';
 
 -- One row per start, with when its handler was done and when it last wrote a line.
 CREATE UNLOGGED TABLE soak.start AS

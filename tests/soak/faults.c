@@ -2,207 +2,131 @@
 #include "soak/faults.h"
 
 #include "base/clock.h"
-#include "chaos/host.h"
 #include "soak/hosts.h"
 
-#include <assert.h>
-#include <signal.h>
 #include <stdio.h>
 
 #define HEAL_US (120 * US_PER_S)
-#define LEAST 8 /* faults, except those of runners */
+#define LEAST 8 /* kills and stops of daemons */
 #define LOOK_US (100 * US_PER_MS)
 #define MOVED_US (30 * US_PER_S) /* a stopped worker without a job is resumed after this */
+#define REDIS_AWAY_US (1 * US_PER_S)
+#define PG_AWAY_US (US_PER_S / 2)
+
+static bool kill_host(struct world *w, struct nemesis *n)
+{
+    struct host *h = nemesis_host(w, n, -1);
+    if (h != NULL) {
+        hosts_leave(w, h);
+        nemesis_kill_host(w, n, h);
+    }
+    return h != NULL;
+}
+
+static bool empty_once(struct world *w, struct nemesis *n)
+{
+    size_t redis = (size_t)nemesis_between(n, 0, WORLD_REDIS - 1);
+    if (n->strikes > 0) {
+        return false;
+    }
+    nemesis_target(n, "", "r%zu", redis);
+    world_take_redis(w, redis, REDIS_AWAY_US);
+    return true;
+}
+
+static bool kill_pg_once(struct world *w, struct nemesis *n)
+{
+    if (n->strikes > 0) {
+        return false;
+    }
+    nemesis_target(n, "", "pg");
+    world_take_pg(w, PG_AWAY_US);
+    return true;
+}
+
+/* evidence.sql reads the names. */
+static const struct nemesis_def defs[] = {
+    {.name = "kill9", .count = COUNT_KILL, .every_ms = 9000, .strike = kill_host},
+    {.name = "kill9_runner", .every_ms = 5000, .strike = nemesis_kill_runner},
+    {.name = "stop_worker",
+     .count = COUNT_STOP,
+     .every_ms = 2000, /* counts from its end */
+     .last_min_ms = 2000,
+     .last_max_ms = 15000,
+     .strike = nemesis_stop_worker,
+     .heal = nemesis_continue},
+    {.name = "stop_scheduler",
+     .count = COUNT_STOP,
+     .every_ms = 45000,
+     .last_min_ms = 2000,
+     .last_max_ms = 15000,
+     .strike = nemesis_stop_scheduler,
+     .heal = nemesis_continue},
+    {.name = "redis_empty", .every_ms = 15000, .strike = empty_once},
+    {.name = "pg_restart", .every_ms = 30000, .strike = kill_pg_once},
+};
 
 void faults_begin(struct faults *f, struct world *w, uint64_t seed, bool stops_until_moved)
 {
-    *f = (struct faults){
-        .world = w, .begin_us = clock_boot_us(), .stops_until_moved = stops_until_moved};
-    fault_plan_init(&f->plan, seed, (size_t)w->options->workers, (size_t)w->options->schedulers);
-    f->next = fault_plan_next(&f->plan);
-}
-
-void faults_free(struct faults *f)
-{
-    free(f->done);
-    *f = (struct faults){.count = 0};
-}
-
-static const char *what_text(const struct fault *f)
-{
-    static const char *const texts[] = {[FAULT_KILL] = "kill",
-                                        [FAULT_STOP] = "stop",
-                                        [FAULT_REDIS] = "wipe",
-                                        [FAULT_PG] = "kill",
-                                        [FAULT_RUNNER] = "kill a runner"};
-    return f->is_new ? "kill for good" : texts[f->kind];
-}
-
-static const char *target_text(const struct faults *f, const struct fault *of)
-{
-    return of->kind == FAULT_PG      ? "postgres"
-           : of->kind == FAULT_REDIS ? "redis"
-                                     : f->world->hosts[of->target].name;
-}
-
-static struct fault_done *note(struct faults *f, const struct fault *of, pid_t pid)
-{
-    if (f->count == f->capacity) {
-        f->capacity = f->capacity == 0 ? 64 : 2 * f->capacity;
-        f->done = realloc(f->done, f->capacity * sizeof *f->done);
-        assert(f->done != NULL);
+    *f = (struct faults){.stops_until_moved = stops_until_moved};
+    for (size_t i = 0; i < ARRAY_COUNT(defs); i++) {
+        nemeses_add(&f->all, &defs[i], seed);
     }
-    struct fault_done *d = &f->done[f->count++];
-    *d = (struct fault_done){.fault = *of, .at_us = clock_wall_us(), .pid = pid};
-    if (of->kind != FAULT_RUNNER) {
-        (void)printf("%5lld s  %s %s, back after %lld ms\n", (long long)(of->at_us / US_PER_S),
-                     what_text(of), target_text(f, of), (long long)(of->away_us / US_PER_MS));
-        (void)fflush(stdout);
-    }
-    return d;
+    nemeses_begin(&f->all, w, clock_boot_us());
 }
 
-static void strike_runner(struct faults *f, const struct fault *of)
-{
-    pid_t pids[HOST_RUNNERS_MAX];
-    const struct host *h = &f->world->hosts[of->target];
-    size_t count = h->pid > 0 ? host_runners(h, pids) : 0;
-    if (count > 0) {
-        note(f, of, 0)->runner = pids[of->nth % count];
-        (void)kill(pids[of->nth % count], SIGKILL);
-    }
-}
-
-static void strike_host(struct faults *f, const struct fault *of)
-{
-    struct host *h = &f->world->hosts[of->target];
-    pid_t pid = h->pid;
-    if (pid <= 0) {
-        return; /* not restarted yet */
-    }
-    (void)note(f, of, pid);
-    if (of->kind == FAULT_STOP) {
-        (void)kill(pid, SIGSTOP);
-        return;
-    }
-    f->stale_refused += hosts_refusals(f->world, of->target);
-    host_kill(f->world, h);
-    hosts_new_port(f->world, of->target);
-    h->life += of->is_new ? 1 : 0;
-    h->restart_us = clock_boot_us() + of->away_us;
-}
-
-static void strike(struct faults *f, const struct fault *of)
-{
-    if (of->kind == FAULT_RUNNER) {
-        strike_runner(f, of);
-    } else if (of->kind == FAULT_REDIS) {
-        (void)note(f, of, 0);
-        world_take_redis(f->world, of->target, of->away_us);
-    } else if (of->kind == FAULT_PG) {
-        (void)note(f, of, 0);
-        world_take_pg(f->world, of->away_us);
-    } else {
-        strike_host(f, of);
-    }
-}
-
-static void end_stop(struct faults *f, struct fault_done *d)
-{
-    d->until_us = clock_wall_us();
-    if (f->world->hosts[d->fault.target].pid == d->pid) {
-        (void)kill(d->pid, SIGCONT);
-    }
-}
-
-/* True if a job that the daemon lost while it was stopped runs elsewhere, under a newer fence. */
-static bool has_moved(struct faults *f, struct fault_done *d)
+/* True if a job that the worker lost while it was stopped runs elsewhere, under a newer fence. */
+static bool has_moved(struct faults *f, struct world *w, const struct nemesis *stop)
 {
     int64_t jobs = 0;
-    if (clock_boot_us() < d->look_us) {
+    int64_t now_us = clock_boot_us();
+    if (now_us < f->look_us) {
         return false;
     }
-    d->look_us = clock_boot_us() + LOOK_US;
-    return session_i64(&f->world->sql, &jobs, NULL,
+    f->look_us = now_us + LOOK_US;
+    return session_i64(&w->sql, &jobs, NULL,
                        "SELECT count(*) FROM claimd.worker w"
                        " JOIN claimd.job_attempt a ON a.worker_id = w.worker_id"
                        " JOIN claimd.job j ON j.id = a.job_id"
-                       " WHERE w.pid = %d AND a.ended_at > to_timestamp(%lld / 1e6)"
+                       " WHERE w.pid = %d AND a.ended_at > now() - interval '%lld us'"
                        " AND j.state = 'running' AND j.fence > a.fence",
-                       (int)d->pid, (long long)d->at_us) == STATUS_OK &&
+                       (int)stop->pids[0], (long long)(now_us - stop->struck_us)) == STATUS_OK &&
            jobs > 0;
 }
 
-static bool is_due(struct faults *f, struct fault_done *d)
+void faults_tick(struct faults *f, struct world *w)
 {
-    int64_t since_us = clock_wall_us() - d->at_us;
-    if (d->fault.kind == FAULT_STOP && f->stops_until_moved) {
-        return since_us >= MOVED_US || has_moved(f, d);
-    }
-    return since_us >= d->fault.away_us;
-}
-
-static void tick_done(struct faults *f, struct fault_done *d, bool is_all)
-{
-    if (d->until_us != 0) {
-        return;
-    }
-    int64_t now_us = clock_wall_us();
-    bool is_over = is_all || is_due(f, d);
-    if (d->fault.kind == FAULT_STOP) {
-        if (is_over) {
-            end_stop(f, d);
+    for (size_t i = 0; i < f->all.count && f->stops_until_moved; i++) {
+        struct nemesis *n = &f->all.all[i];
+        if (n->is_on && n->def->strike == nemesis_stop_worker) {
+            n->heal_us = has_moved(f, w, n) ? 0 : n->struck_us + MOVED_US;
         }
-        return;
     }
-    bool is_back = d->fault.kind != FAULT_PG || (is_over && !f->world->is_pg_gone);
-    d->until_us = is_back ? now_us : 0;
+    nemeses_tick(&f->all, w, clock_boot_us());
 }
 
-void faults_tick(struct faults *f)
+size_t faults_count(const struct faults *f)
 {
-    for (size_t i = 0; i < f->count; i++) {
-        tick_done(f, &f->done[i], false);
+    size_t count = 0;
+    for (size_t i = 0; i < f->all.count; i++) {
+        count += (size_t)f->all.all[i].strikes;
     }
-    if (clock_boot_us() - f->begin_us >= f->next.at_us) {
-        strike(f, &f->next);
-        f->next = fault_plan_next(&f->plan);
-    }
+    return count;
 }
 
 bool faults_had_all(const struct faults *f)
 {
-    return f->plan.count > LEAST;
+    for (size_t i = 0; i < f->all.count; i++) {
+        if (f->all.all[i].strikes == 0) {
+            return false;
+        }
+    }
+    return f->all.counts[COUNT_KILL] + f->all.counts[COUNT_STOP] > LEAST;
 }
 
-void faults_heal(struct faults *f)
+void faults_heal(struct faults *f, struct world *w)
 {
-    int64_t end_us = clock_boot_us() + HEAL_US;
-    for (size_t i = 0; i < f->count; i++) {
-        tick_done(f, &f->done[i], true);
-    }
-    world_heal(f->world);
-    while (!world_is_whole(f->world) && clock_boot_us() < end_us) {
-        world_turn(f->world);
-    }
-    if (!world_is_whole(f->world)) {
-        world_violation(f->world, "world", "not all of it runs again");
-    }
-}
-
-enum status faults_store(const struct faults *f, struct session *s, struct err *err)
-{
-    enum status st = session_do(s, err,
-                                "CREATE TABLE soak.fault (at timestamptz NOT NULL, until"
-                                " timestamptz, what text NOT NULL, target text NOT NULL, pid"
-                                " integer NOT NULL, runner integer NOT NULL)");
-    for (size_t i = 0; i < f->count && st == STATUS_OK; i++) {
-        const struct fault_done *d = &f->done[i];
-        st = session_do(s, err,
-                        "INSERT INTO soak.fault VALUES (to_timestamp(%lld / 1e6),"
-                        " to_timestamp(NULLIF(%lld, 0) / 1e6), '%s', '%s', %d, %d)",
-                        (long long)d->at_us, (long long)d->until_us, what_text(&d->fault),
-                        target_text(f, &d->fault), (int)d->pid, (int)d->runner);
-    }
-    return st;
+    nemeses_end(&f->all, w);
+    world_heal(w);
+    world_await_whole(w, HEAL_US);
 }

@@ -25,7 +25,9 @@ static struct {
     char plugins[TEXT_MAX];
 } texts[WORLD_HOSTS_MAX];
 
-void hosts_new_port(struct world *w, size_t host)
+static int64_t refusals_before; /* of workers that were killed since */
+
+static void new_port(struct world *w, size_t host)
 {
     if (w->hosts[host].role == HOST_WORKER) {
         (void)snprintf(texts[host].listen, sizeof texts[host].listen, "%s127.0.0.1:%d", listen_at,
@@ -46,7 +48,7 @@ static size_t worker_count(const struct world *w)
 static void equip_worker(struct world *w, size_t host, size_t worker)
 {
     struct host *h = &w->hosts[host];
-    hosts_new_port(w, host);
+    new_port(w, host);
     if (worker < APART && worker_count(w) > APART) {
         h->env[1] = queues_apart;
     } else if (worker % 2 == 0) {
@@ -68,7 +70,7 @@ void hosts_equip(struct world *w)
     }
 }
 
-int64_t hosts_refusals(const struct world *w, size_t host)
+static int64_t refusals_of(const struct world *w, size_t host)
 {
     autobuf struct buf text = BUF_INIT(METRICS_MAX);
     if (w->hosts[host].role != HOST_WORKER || w->hosts[host].pid <= 0 ||
@@ -78,4 +80,20 @@ int64_t hosts_refusals(const struct world *w, size_t host)
     }
     double refused = scrape_sum(buf_at(&text), "claimd_stale_writes_refused_total", NULL);
     return refused > 0 ? (int64_t)refused : 0;
+}
+
+void hosts_leave(struct world *w, const struct host *h)
+{
+    size_t host = (size_t)(h - w->hosts);
+    refusals_before += refusals_of(w, host);
+    new_port(w, host);
+}
+
+int64_t hosts_refusals(const struct world *w)
+{
+    int64_t sum = refusals_before;
+    for (size_t i = 0; i < w->host_count; i++) {
+        sum += refusals_of(w, i);
+    }
+    return sum;
 }

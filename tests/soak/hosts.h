@@ -8,12 +8,11 @@
 
 /* Sets plugins, which differ per host, and ports. Call before the first host is started. */
 void hosts_equip(struct world *w);
-/* Gives the host a new port. Call before it is restarted, since another process may have taken the
- * old one. */
-void hosts_new_port(struct world *w, size_t host);
+/* Call before a host is killed: counts its refusals, and gives it a new port, since another process
+ * may take the old one. */
+void hosts_leave(struct world *w, const struct host *h);
 
-/* Returns how many late finishes of this worker process were refused; 0 if the host is no worker or
- * does not answer. */
-int64_t hosts_refusals(const struct world *w, size_t host);
+/* Returns how many late finishes the workers have refused, except those that did not answer. */
+int64_t hosts_refusals(const struct world *w);
 
 #endif

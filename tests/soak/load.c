@@ -3,12 +3,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "cluster/child.h"
+#include "chaos/load_process.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 
 #define ROUND_MAX 10000
 #define ROUNDS 40
@@ -25,6 +23,7 @@
 
 struct load {
     const struct world *world;
+    int who; /* 0 makes the rounds */
     struct session sql;
     int64_t jobs;
     int64_t put; /* jobs inserted so far */
@@ -32,14 +31,6 @@ struct load {
     int64_t act_us;
     int64_t filter_us;
 };
-
-static volatile sig_atomic_t is_stopping;
-
-static void on_term(int number)
-{
-    (void)number;
-    is_stopping = 1;
-}
 
 int64_t load_round(int64_t jobs)
 {
@@ -108,46 +99,38 @@ static void tick(struct load *l)
     }
 }
 
-/* One step of a process that only adds jobs to one queue. `who` is 1 or more: process 0 makes the
- * rounds. */
-static void stream(struct session *sql, int who)
+/* One step of a process that only adds jobs to one queue. */
+static void stream(struct load *l)
 {
-    enum status st = who == LOAD_PROCESSES - 1
-                         ? session_do(sql, NULL, "SELECT soak.press(%d)", PRESSURE)
-                         : session_do(sql, NULL, "SELECT soak.offer(%d)", who);
+    enum status st = l->who == LOAD_PROCESSES - 1
+                         ? session_do(&l->sql, NULL, "SELECT soak.press(%d)", PRESSURE)
+                         : session_do(&l->sql, NULL, "SELECT soak.offer(%d)", l->who);
     (void)st; /* the server may be away: the next call tries again */
 }
 
-static void load_main(struct world *w, int64_t jobs, int who)
+static int load_main(void *ctx)
 {
-    struct load l = {.world = w, .jobs = jobs};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)signal(SIGTERM, on_term);
-    (void)signal(SIGINT, SIG_IGN); /* the parent handles it */
-    session_init(&l.sql, w->conninfo, STATEMENT_US);
-    while (!is_stopping) {
-        if (who == 0) {
-            tick(&l);
+    struct load *l = ctx;
+    session_init(&l->sql, l->world->conninfo, STATEMENT_US);
+    while (!load_process_must_end()) {
+        if (l->who == 0) {
+            tick(l);
         } else {
-            stream(&l.sql, who);
+            stream(l);
         }
         (void)poll(NULL, 0, TURN_MS);
     }
-    session_close(&l.sql);
+    session_close(&l->sql);
+    return 0;
 }
 
 enum status load_start(struct world *w, int64_t jobs, struct load_processes *ret, struct err *err)
 {
-    (void)fflush(stdout);
     for (int who = 0; who < LOAD_PROCESSES; who++) {
-        ret->pids[who] = fork();
-        if (ret->pids[who] == 0) {
-            load_main(w, jobs, who);
-            _exit(0);
-        }
-        if (ret->pids[who] < 0) {
-            ret->pids[who] = 0;
-            return err_fail_sys(err, STATUS_UNAVAILABLE, errno, "fork the load");
+        struct load l = {.world = w, .who = who, .jobs = jobs};
+        enum status st = load_process_start(load_main, &l, &ret->pids[who], err);
+        if (st != STATUS_OK) {
+            return st;
         }
     }
     return STATUS_OK;
@@ -155,10 +138,9 @@ enum status load_start(struct world *w, int64_t jobs, struct load_processes *ret
 
 void load_stop(struct load_processes *l)
 {
-    static const int ladder[] = {SIGTERM, SIGKILL};
     for (size_t i = 0; i < LOAD_PROCESSES; i++) {
         if (l->pids[i] > 0) {
-            child_end(l->pids[i], ladder, ARRAY_COUNT(ladder), STOP_US);
+            (void)load_process_stop(l->pids[i], STOP_US);
             l->pids[i] = 0;
         }
     }

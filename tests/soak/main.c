@@ -16,7 +16,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "claimd-soak: %s\n", err.msg);
         return EXIT_USAGE;
     }
-    if (options.is_help) {
+    if (options.kit.is_help) {
         (void)fputs(soak_options_usage(), stdout);
         return 0;
     }

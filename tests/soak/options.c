@@ -9,6 +9,9 @@
 #define JOBS_DEFAULT 1000000
 #define JOBS_MAX 100000000
 #define JOBS_STEP 1000 /* the mix repeats every thousand jobs */
+#define WORKERS 12
+#define SCHEDULERS 3
+#define SLOTS 4
 
 #ifdef CLAIMD_SEEDED_BUGS
 #define HAS_BUGS true
@@ -78,7 +81,7 @@ static enum status read_one(const char *name, const char *value, struct soak_opt
         if (parse_i64(value, strlen(value), 0, INT64_MAX, &number, &why) != STATUS_OK) {
             return err_fail(err, STATUS_INVALID, "--seed '%s': must be a number from 0 on", value);
         }
-        o->seed = (uint64_t)number;
+        o->kit.seed = (uint64_t)number;
         return STATUS_OK;
     }
     if (strcmp(name, "--backlog") == 0) {
@@ -91,11 +94,11 @@ static enum status read_one(const char *name, const char *value, struct soak_opt
         return read_bug(value, &o->bug, err);
     }
     if (strcmp(name, "--folder") == 0) {
-        int n = snprintf(o->folder, sizeof o->folder, "%s", value);
-        return n > 0 && (size_t)n < sizeof o->folder
+        int n = snprintf(o->kit.folder, sizeof o->kit.folder, "%s", value);
+        return n > 0 && (size_t)n < sizeof o->kit.folder
                    ? STATUS_OK
                    : err_fail(err, STATUS_INVALID, "--folder: must have 1 to %zu bytes",
-                              sizeof o->folder - 1);
+                              sizeof o->kit.folder - 1);
     }
     return err_fail(err, STATUS_INVALID, "unknown option '%s': --help lists them", name);
 }
@@ -103,14 +106,19 @@ static enum status read_one(const char *name, const char *value, struct soak_opt
 enum status soak_options_read(int argc, char *const *argv, struct soak_options *ret,
                               struct err *err)
 {
-    struct soak_options o = {.jobs = JOBS_DEFAULT, .seed = (uint64_t)time(NULL)};
+    struct soak_options o = {.kit = {.time_scale = 1,
+                                     .seed = (uint64_t)time(NULL),
+                                     .workers = WORKERS,
+                                     .schedulers = SCHEDULERS,
+                                     .slots = SLOTS},
+                             .jobs = JOBS_DEFAULT};
     for (int i = 1; i < argc; i += 2) {
         if (strcmp(argv[i], "--help") == 0) {
-            o.is_help = true;
+            o.kit.is_help = true;
             break;
         }
         if (strcmp(argv[i], "--programs") == 0) {
-            o.has_programs = true;
+            o.kit.has_programs = true;
             i--; /* this option has no value */
             continue;
         }
@@ -121,6 +129,10 @@ enum status soak_options_read(int argc, char *const *argv, struct soak_options *
         if (st != STATUS_OK) {
             return st;
         }
+    }
+    if (o.backlog > 0) {
+        o.kit.workers = 1;
+        o.kit.schedulers = 1;
     }
     *ret = o;
     return STATUS_OK;

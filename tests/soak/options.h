@@ -4,8 +4,7 @@
 #ifndef CLAIMD_TESTS_SOAK_OPTIONS_H
 #define CLAIMD_TESTS_SOAK_OPTIONS_H
 
-#include "base/err.h"
-#include "cluster/servers.h"
+#include "chaos/options.h"
 
 #include <stdint.h>
 
@@ -21,13 +20,10 @@ struct soak_bug {
 };
 
 struct soak_options {
+    struct options kit;
     int64_t jobs;
-    int64_t backlog; /* jobs; 0 = a soak, not a backlog */
-    uint64_t seed;
-    const struct soak_bug *bug;   /* NULL = none */
-    char folder[SERVER_PATH_MAX]; /* for the run's files; "" = a new one below $TMPDIR */
-    bool has_programs;            /* half of the jobs have handlers that are programs */
-    bool is_help;
+    int64_t backlog;            /* jobs; 0 = a soak, not a backlog */
+    const struct soak_bug *bug; /* NULL = none */
 };
 
 /* INVALID: names the argument and what is allowed. */

@@ -9,13 +9,9 @@
 #include "soak/stage.h"
 #include "soak/verdict.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WORKERS 12
-#define SCHEDULERS 3
-#define SLOTS 4
 #define VERDICT_US (1800 * US_PER_S) /* timeout of one statement */
 #define SHOW_US (15 * US_PER_S)
 #define LOOK_US (1 * US_PER_S)
@@ -25,7 +21,6 @@
 
 struct soak {
     const struct soak_options *options;
-    struct options kit;
     struct world world;
     struct faults faults;
     struct load_processes load;
@@ -37,18 +32,11 @@ struct soak {
     int64_t show_us;
     int64_t moved_us; /* when the number of open jobs last changed */
     int64_t took_us;
+    int64_t stale_refused; /* late finishes that the workers have refused */
     struct verdict verdict;
     int64_t served;      /* jobs completed by programs that serve */
     int64_t run_by_once; /* jobs completed by programs started for each job */
 };
-
-static volatile sig_atomic_t is_interrupted;
-
-static void on_int(int number)
-{
-    (void)number;
-    is_interrupted = 1;
-}
 
 static enum status ask_for_bug(const struct soak *s, struct err *err)
 {
@@ -68,12 +56,12 @@ static enum status begin(struct soak *s, struct err *err)
     if (st != STATUS_OK) {
         return st;
     }
-    st = stage_open(&s->world, &s->kit, err);
+    st = stage_open(&s->world, &s->options->kit, err);
     if (st != STATUS_OK) {
         return st;
     }
     (void)printf("%lld jobs, seed %llu, in %s\n", (long long)s->options->jobs,
-                 (unsigned long long)s->options->seed, s->world.folder.path);
+                 (unsigned long long)s->options->kit.seed, s->world.folder.path);
     if (st == STATUS_OK && s->options->bug != NULL && s->options->bug->sql != NULL) {
         st = session_run(&s->world.sql, s->options->bug->sql, NULL, 0, NULL, err);
     }
@@ -103,7 +91,7 @@ static void look(struct soak *s)
         s->show_us = now_us + SHOW_US;
         (void)printf("%5lld s  %lld jobs put in, %lld open, %zu faults\n",
                      (long long)((now_us - s->begin_us) / US_PER_S), (long long)s->put,
-                     (long long)s->open, s->faults.count);
+                     (long long)s->open, faults_count(&s->faults));
         (void)fflush(stdout);
     }
 }
@@ -111,25 +99,25 @@ static void look(struct soak *s)
 /* True if nothing has changed for so long that it never will, or the run was interrupted. */
 static bool is_stuck(const struct soak *s)
 {
-    return is_interrupted || clock_boot_us() - s->moved_us > STUCK_US ||
+    return world_is_interrupted() || clock_boot_us() - s->moved_us > STUCK_US ||
            (s->options->bug != NULL && clock_boot_us() - s->begin_us > BUG_US);
 }
 
 static void storm(struct soak *s)
 {
-    faults_begin(&s->faults, &s->world, s->options->seed,
+    faults_begin(&s->faults, &s->world, s->options->kit.seed,
                  s->options->bug != NULL && s->options->bug->stops_until_moved);
     while (!is_stuck(s) &&
            (s->put < s->options->jobs || s->open > FEW || !faults_had_all(&s->faults))) {
         world_turn(&s->world);
-        faults_tick(&s->faults);
+        faults_tick(&s->faults, &s->world);
         look(s);
     }
 }
 
 static enum status drain(struct soak *s, struct err *err)
 {
-    faults_heal(&s->faults);
+    faults_heal(&s->faults, &s->world);
     enum status st = session_do(&s->world.sql, err, "SELECT soak.tick_no_more()");
     if (st != STATUS_OK) {
         return st;
@@ -141,25 +129,19 @@ static enum status drain(struct soak *s, struct err *err)
         world_turn(&s->world);
         look(s);
     }
-    if (is_interrupted) {
+    if (world_is_interrupted()) {
         return err_fail(err, STATUS_UNAVAILABLE, "interrupted");
     }
     s->took_us = clock_boot_us() - s->begin_us;
-    for (size_t i = 0; i < s->world.host_count; i++) {
-        s->faults.stale_refused += hosts_refusals(&s->world, i);
-    }
+    s->stale_refused = hosts_refusals(&s->world);
     return STATUS_OK;
 }
 
 static enum status judge(struct soak *s, struct err *err)
 {
-    char ledger[SERVER_PATH_MAX + 64];
-    folder_at(&s->world.folder, "ledger/ledger.csv", ledger, sizeof ledger);
     s->world.sql.timeout_us = VERDICT_US;
-    enum status st = faults_store(&s->faults, &s->world.sql, err);
-    if (st == STATUS_OK) {
-        st = verdict_find(&s->world.sql, ledger, SLOTS, &s->verdict, err);
-    }
+    enum status st =
+        verdict_find(&s->world.sql, &s->world.folder, s->options->kit.slots, &s->verdict, err);
     if (st == STATUS_OK) {
         st = programs_count(&s->world, &s->served, &s->run_by_once, err);
     }
@@ -191,8 +173,8 @@ static enum status run_it(struct soak *s, struct err *err)
 /* True if the files are kept: always with --folder, otherwise after an unexpected failure. */
 static bool is_kept(const struct soak *s, bool is_good)
 {
-    return s->options->folder[0] != '\0' ||
-           (!is_good && s->options->bug == NULL && !is_interrupted);
+    return s->options->kit.folder[0] != '\0' ||
+           (!is_good && s->options->bug == NULL && !world_is_interrupted());
 }
 
 static int last_line(const struct soak *s, bool is_over)
@@ -200,9 +182,9 @@ static int last_line(const struct soak *s, bool is_over)
     const struct verdict *v = &s->verdict;
     bool is_good = is_over && v->violations == 0;
     (void)printf("%lld jobs in %.1f s with %zu faults; %lld checks, each seen to find a lie\n",
-                 (long long)s->put, (double)s->took_us / (double)US_PER_S, s->faults.count,
+                 (long long)s->put, (double)s->took_us / (double)US_PER_S, faults_count(&s->faults),
                  (long long)v->checks);
-    if (s->options->has_programs) {
+    if (s->options->kit.has_programs) {
         (void)printf("%lld jobs were those of programs that serve, %lld of programs for one job\n",
                      (long long)s->served, (long long)s->run_by_once);
     }
@@ -210,12 +192,12 @@ static int last_line(const struct soak *s, bool is_over)
                  " were done, and then again\n",
                  (double)v->worst_rescue_ms / 1000, (double)v->first_rescue_ms / 1000,
                  (long long)v->repeated);
-    (void)printf("seed %llu%s%s\n", (unsigned long long)s->options->seed,
+    (void)printf("seed %llu%s%s\n", (unsigned long long)s->options->kit.seed,
                  is_kept(s, is_good) ? ", kept in " : "",
                  is_kept(s, is_good) ? s->world.folder.path : "");
     (void)printf("soak: %s jobs=%lld rescued=%lld stale_refused=%lld violations=%lld\n",
                  is_good ? "OK" : "FAILED", (long long)s->put, (long long)v->rescued,
-                 (long long)s->faults.stale_refused, (long long)v->violations);
+                 (long long)s->stale_refused, (long long)v->violations);
     return is_good ? 0 : 1;
 }
 
@@ -223,16 +205,7 @@ int soak_run(const struct soak_options *options)
 {
     static struct soak s;
     struct err err = {0};
-    s = (struct soak){.options = options,
-                      .kit = {.time_scale = 1,
-                              .workers = WORKERS,
-                              .schedulers = SCHEDULERS,
-                              .slots = SLOTS,
-                              .seed = options->seed,
-                              .has_programs = options->has_programs}};
-    (void)snprintf(s.kit.folder, sizeof s.kit.folder, "%s", options->folder);
-    (void)signal(SIGINT, on_int);
-    (void)signal(SIGTERM, on_int);
+    s = (struct soak){.options = options};
     enum status st = run_it(&s, &err);
     load_stop(&s.load);
     world_close(&s.world);
@@ -245,6 +218,5 @@ int soak_run(const struct soak_options *options)
     } else {
         dir_remove(s.world.folder.path);
     }
-    faults_free(&s.faults);
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "soak/verdict.h"
 
+#include "base/clock.h"
 #include "soak/script.h"
 
 #include <dirent.h>
@@ -137,13 +138,17 @@ static enum status take_figures(struct session *s, struct verdict *v, struct err
                        " r.began)))::bigint, 0) FROM " STRUCK);
 }
 
-enum status verdict_find(struct session *s, const char *ledger, int64_t slots, struct verdict *ret,
-                         struct err *err)
+enum status verdict_find(struct session *s, const struct folder *folder, int64_t slots,
+                         struct verdict *ret, struct err *err)
 {
     char slots_text[24];
+    char boot_text[24];
     struct verdict v = {0};
     (void)snprintf(slots_text, sizeof slots_text, "%lld", (long long)slots);
-    const struct script_word words[] = {{"$LEDGER", ledger}, {"$SLOTS", slots_text}, {NULL, NULL}};
+    (void)snprintf(boot_text, sizeof boot_text, "%lld",
+                   (long long)(clock_wall_us() - clock_boot_us()));
+    const struct script_word words[] = {
+        {"$FOLDER", folder->path}, {"$BOOT_US", boot_text}, {"$SLOTS", slots_text}, {NULL, NULL}};
     enum status st = script_run(s, "evidence.sql", words, err);
     if (st != STATUS_OK) {
         return st;

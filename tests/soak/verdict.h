@@ -5,6 +5,7 @@
 #ifndef CLAIMD_TESTS_SOAK_VERDICT_H
 #define CLAIMD_TESTS_SOAK_VERDICT_H
 
+#include "chaos/folder.h"
 #include "chaos/session.h"
 
 struct verdict {
@@ -16,8 +17,8 @@ struct verdict {
     int64_t repeated;        /* jobs whose handler was done and which had to run again */
 };
 
-/* Prints the violations. `ledger`: the file that the handlers have written. */
-enum status verdict_find(struct session *s, const char *ledger, int64_t slots, struct verdict *ret,
-                         struct err *err) MUST_USE;
+/* Prints the violations. The folder has the handlers' ledger and the journal of faults. */
+enum status verdict_find(struct session *s, const struct folder *folder, int64_t slots,
+                         struct verdict *ret, struct err *err) MUST_USE;
 
 #endif

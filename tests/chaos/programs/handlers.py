@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handlers of tests/plugins/chaos.c as programs: `handlers.py serve`, and `handlers.py once` for one job."""
+"""The handlers of tests/plugins/chaos.c as programs: `handlers.py serve KIND…`, and `handlers.py once` for one job."""
 import hashlib, json, os, signal, sys, time
 
 import claimd
@@ -89,6 +89,6 @@ def run_once():
 if sys.argv[1] == "once":
     run_once()
 else:
-    for kind in os.environ["CHAOS_KINDS"].split(","):
+    for kind in sys.argv[2:]:
         claimd.job(kind)(handle)
     claimd.main()
