@@ -118,6 +118,7 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
     if (won_count > 0 && !claim_ask(in, won, won_count, ahead_from(in, won_count))) {
         let_untried_go(in, won, won_count);
     }
+    question_ask(&in->questions[QUESTION_NEXT]); /* of jobs that were refused before this verdict */
     in->env.due->ready = true;
     in->env.due->end = true;
 }
