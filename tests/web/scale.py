@@ -5,8 +5,8 @@
 scale.py BIN [--open N] [--finished N] [--rounds N] [--limit-ms N]     BIN: the folder of claimctl and claimd-web
 
 Makes a private cluster in $TMPDIR with that many open and finished jobs (1 million take 0.8 GB) and a few running ones,
-which are the oldest. Then it asks for what each page asks for, one request at a time, in rounds: answers that are shared
-among all who look are made anew each time. Prints for each request the median and the 95th percentile of the time until
+which are the oldest. Then it asks for what each page asks for, one request at a time, in rounds: an answer that is shared
+among all who look is made for each of them. Prints for each request the median and the 95th percentile of the time until
 the answer, and of the CPU time of claimd-web and its sessions of PostgreSQL. Exit code 1: a percentile is over the limit
 (300 ms)."""
 
@@ -168,7 +168,7 @@ def measure(cluster, api, requests, rounds):
         for request in requests:
             _, path, is_shared = request
             if is_shared:
-                api.ask("POST", "queues/nowhere/resume")  # an act makes shared answers anew
+                api.ask("POST", "queues/nowhere/resume")  # after an act, shared answers are made again
             cpu.find()
             before, start = cpu.ms(), time.monotonic()
             status, _ = api.ask("GET", path)
