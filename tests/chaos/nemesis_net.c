@@ -95,14 +95,12 @@ static bool sever(struct world *w, struct nemesis *n)
 
 const struct nemesis_def nemesis_net_defs[] = {
     {"net_hole", "a link passes nothing, in one direction or both; what was sent arrives late",
-     COUNT_OTHER, TRAIT_LATE, 15000, 1000, 20000, hole, mend},
-    {"net_slow", "a link is slow, and sometimes has little bandwidth", COUNT_OTHER, TRAIT_LATE,
-     30000, 2000, 20000, slow, mend},
-    {"net_refuse", "a link's connections are broken, new ones refused", COUNT_OTHER, TRAIT_LATE,
-     30000, 500, 10000, refuse, mend},
-    {"net_cut", "a message is cut in the middle", COUNT_OTHER, TRAIT_LATE, 10000, 500, 500, cut,
-     mend},
-    {"net_break", "the connections of a link are broken", COUNT_OTHER, TRAIT_LATE, 20000, 0, 0,
-     sever, NULL},
+     COUNT_OTHER, 0, 15000, 1000, 20000, hole, mend},
+    {"net_slow", "a link is slow, and sometimes has little bandwidth", COUNT_OTHER, 0, 30000, 2000,
+     20000, slow, mend},
+    {"net_refuse", "a link's connections are broken, new ones refused", COUNT_OTHER, 0, 30000, 500,
+     10000, refuse, mend},
+    {"net_cut", "a message is cut in the middle", COUNT_OTHER, 0, 10000, 500, 500, cut, mend},
+    {"net_break", "the connections of a link are broken", COUNT_OTHER, 0, 20000, 0, 0, sever, NULL},
 };
 const size_t nemesis_net_count = ARRAY_COUNT(nemesis_net_defs);

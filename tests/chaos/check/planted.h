@@ -320,11 +320,11 @@ static const struct planted planted[] = {
 #define PAUSED(what, name) "{'t':109000000000,'op':'pause','ph':'ok','" what "':'" name "'}\n"
 
 /* The sums of traits, which test_check.c compares with trait.h. */
-#define OF_HOST_CLOCK "'traits':4096,"
+#define OF_HOST_CLOCK "'traits':2048,"
 #define OF_FAILOVER "'traits':56,"
 #define OF_PG_GONE "'traits':32,"
 #define OF_REDIS "'traits':256,"
-#define OF_SUSPEND "'traits':3584,"
+#define OF_SUSPEND "'traits':1536,"
 #define OF_SLOW_COMMIT "'traits':6,"
 
 #define FAILOVER                                                                        \

@@ -15,11 +15,11 @@
 
 #define OUTPUT_MAX 65536
 
-_Static_assert(TRAIT_BEYOND_LOCKS == 4096, "OF_HOST_CLOCK");
+_Static_assert(TRAIT_BEYOND_LOCKS == 2048, "OF_HOST_CLOCK");
 _Static_assert((TRAIT_PG_GONE | TRAIT_FAILOVER | TRAIT_LOSES_COMMITS) == 56, "OF_FAILOVER");
 _Static_assert(TRAIT_PG_GONE == 32, "OF_PG_GONE");
 _Static_assert(TRAIT_REDIS == 256, "OF_REDIS");
-_Static_assert((TRAIT_LATE | TRAIT_RUNNER_STOPPED | TRAIT_SUSPENDED) == 3584, "OF_SUSPEND");
+_Static_assert((TRAIT_RUNNER_STOPPED | TRAIT_SUSPENDED) == 1536, "OF_SUSPEND");
 _Static_assert((TRAIT_SPARES_RESCUES | TRAIT_SPARES_WAITS) == 6, "OF_SLOW_COMMIT");
 
 static const char idle_history[] =
