@@ -141,8 +141,7 @@ START_TEST(E5_bad_replies_to_the_rounds_of_extending_end_no_lease_early)
     world.options.ttl_us = 10 * PROXIES_TIMEOUT_US;
     world.options.ttl_max_us = 10 * PROXIES_TIMEOUT_US;
     world_open_voting();
-    struct redlock_batch *b = world_acquire(world.lock, 1, 3);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
+    struct redlock_batch *b = proxies_acquire(1, 3);
     int64_t deadline_us = redlock_batch_deadline_us(b, 0);
     proxies_fault(0, 5, &fault);
     run_until(world.states[REDLOCK_STATE_LOST] > 0); /* there was no confirmation */
@@ -160,8 +159,7 @@ START_TEST(R4_bad_replies_to_a_release_are_no_acknowledgement)
     proxies_start(5);
     world.options.on_node = NULL; /* nodes go down and up too often to be recorded */
     world_open_voting();
-    struct redlock_batch *b = world_acquire(world.lock, 1, 1);
-    ck_assert_int_eq(redlock_batch_result(b, 0), REDLOCK_OK);
+    struct redlock_batch *b = proxies_acquire(1, 1);
     run_until(world_nodes_with("claimd:job:1") == 5);
     proxies_fault(0, 5, &fault);
     redlock_batch_release(b, 0);

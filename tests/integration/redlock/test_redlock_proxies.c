@@ -46,6 +46,27 @@ void proxies_all_vote(void)
     run_until(redlock_async_voting(world.lock) == world.count);
 }
 
+struct redlock_batch *proxies_acquire(int first, size_t count)
+{
+    for (;;) {
+        proxies_all_vote();
+        int64_t start_us = clock_boot_us();
+        struct redlock_batch *batch = world_acquire(world.lock, first, count);
+        if (world_won() == count) {
+            return batch;
+        }
+        ck_assert_int_ge(clock_boot_us() - start_us, PROXIES_TIMEOUT_US);
+        size_t left = world_won(); /* the batch ends with the last of them */
+        for (size_t i = 0; left > 0; i++) {
+            if (redlock_batch_result(batch, i) == REDLOCK_OK) {
+                left--;
+                redlock_batch_release(batch, i);
+            }
+        }
+        world_flush(world.lock);
+    }
+}
+
 struct outcome {
     bool is_there;
     enum redlock_result result;

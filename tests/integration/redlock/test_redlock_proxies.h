@@ -20,6 +20,10 @@ void proxies_fault(size_t first, size_t count, const struct fault *fault);
 void proxies_delay(size_t first, size_t count, int64_t to_server_us, int64_t to_client_us);
 void proxies_all_vote(void); /* waits until all nodes vote */
 
+/* Calls world_acquire() while all nodes are well, and again as long as a busy machine delays their
+ * answers beyond τ: wins all keys. */
+struct redlock_batch *proxies_acquire(int first, size_t count);
+
 /* Makes one attempt for one key, and releases it if it was won. */
 enum redlock_result proxies_try(int key);
 #endif

@@ -12,6 +12,7 @@ struct world world;
 static char base_dir[SERVER_PATH_MAX];
 static struct buf cli_text = BUF_INIT(1 << 20);
 static struct redlock_batch *acquired;
+static size_t won;
 
 static void on_tick(uv_timer_t *timer)
 {
@@ -116,6 +117,9 @@ static void on_acquired(void *ctx, struct redlock_batch *batch)
 {
     (void)ctx;
     acquired = batch;
+    for (size_t i = 0; i < redlock_batch_count(batch); i++) {
+        won += redlock_batch_result(batch, i) == REDLOCK_OK ? 1 : 0;
+    }
 }
 
 void world_acquire_start(struct redlock_async *lock, int first, size_t count)
@@ -128,6 +132,7 @@ void world_acquire_start(struct redlock_async *lock, int first, size_t count)
             (struct redlock_async_key){.bytes = names[i], .len = (size_t)len, .user = names[i]};
     }
     acquired = NULL;
+    won = 0;
     const struct redlock_async_request request = {
         .keys = keys, .count = count, .done = on_acquired};
     ck_assert_int_eq(redlock_async_acquire(lock, &request, NULL), 0);
@@ -146,6 +151,11 @@ struct redlock_batch *world_acquire(struct redlock_async *lock, int first, size_
      * verdicts are only in the counters. */
     run_until(acquired != NULL);
     return acquired;
+}
+
+size_t world_won(void)
+{
+    return won;
 }
 
 void world_release_all(struct redlock_batch *batch)

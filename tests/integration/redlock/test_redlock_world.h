@@ -70,6 +70,7 @@ struct redlock_async *world_other_client(void);
 struct redlock_batch *world_acquire(struct redlock_async *lock, int first, size_t count);
 void world_acquire_start(struct redlock_async *lock, int first, size_t count);
 struct redlock_batch *world_acquired(void); /* by the last call; NULL = not yet */
+size_t world_won(void);                     /* how many of its keys */
 void world_release_all(struct redlock_batch *batch);
 void world_flush(struct redlock_async *lock);
 
