@@ -244,9 +244,9 @@ size_t feed_plan_ahead(struct feed *f, int64_t now_us, int64_t pg_us, struct fee
 /* ---- results ---- */
 
 bool feed_range_row(const struct feed *f, const struct feed_range *range, struct feed_pos row,
-                    bool is_available)
+                    bool wants_hint)
 {
-    return is_available &&
+    return wants_hint &&
            (range->part != FEED_BEHIND || !feed_memory_has(&f->memory, row.id, row.us));
 }
 

@@ -225,10 +225,10 @@ size_t feed_plan(struct feed *f, int64_t now_us, int64_t pg_us, bool woken,
 size_t feed_plan_ahead(struct feed *f, int64_t now_us, int64_t pg_us, struct feed_range *ret_ranges,
                        size_t max);
 
-/* Takes a row of a range, in order. True: it is available and was not fed just now, so push it (if
- * a worker serves its kind). */
+/* Takes a row of a range, in order. `wants_hint`: it is available and waits for no key. True: it
+ * was not fed just now either, so push it (if a worker serves its kind). */
 bool feed_range_row(const struct feed *f, const struct feed_range *range, struct feed_pos row,
-                    bool is_available);
+                    bool wants_hint);
 /* Call it when all rows of the range were handled, including pushes. `last` is the position of the
  * last one. `pg_us` is PostgreSQL's time when they were read. */
 void feed_range_done(struct feed *f, const struct feed_range *range, int rows, struct feed_pos last,

@@ -127,7 +127,7 @@ static void take_row(struct feed_reader *r, const struct feed_read_row *row)
     struct feed_pos at = {.us = row->us, .id = row->id};
     end->rows++;
     end->last = at;
-    if (feed_range_row(r->options.feed, range, at, row->is_available)) {
+    if (feed_range_row(r->options.feed, range, at, row->wants_hint)) {
         take_hint(r, range, at, row->name);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each second pushes the hints of jobs that may start by now, of keys with a rate and of jobs that
- * need two keys. The hints of refused jobs were dropped; the claim decides which of them start. */
+ * Each second pushes the hints of jobs that have waited for their keys and may start by now. Their
+ * hints were dropped when they were refused; the claim decides which of them start. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/hint.h"

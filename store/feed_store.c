@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #define ARRAYS_MAX ((size_t)1 << 20)
-#define RANGE_COLUMNS 7
+#define RANGE_COLUMNS 8
 #define GAP_COLUMNS 5
 #define LAP_COLUMNS 8
 #define KINDS_MAX ((size_t)1 << 20)
@@ -31,8 +31,10 @@ static int64_t range_number(const struct feed_lane *l, const struct feed_range *
         return r->after.id;
     case 5:
         return r->part == FEED_LAP ? FEED_BEGIN_US : r->to.us == FEED_NEVER_US ? 0 : r->to.us;
-    default:
+    case 6:
         return r->part == FEED_LAP ? 0 : r->rows_max; /* feed_laps reads this range */
+    default:
+        return r->part == FEED_FULL;
     }
 }
 
@@ -259,7 +261,7 @@ void feed_read_row(const struct pg_result *r, int row, struct feed_read_row *ret
                                   .us = pg_time_us(r, row, 3)};
     if (ret->part == FEED_READ_ROW || ret->part == FEED_READ_LANE) {
         ret->name = pg_text(r, row, 4, NULL);
-        ret->is_available = pg_bool(r, row, 5);
+        ret->wants_hint = pg_bool(r, row, 5);
     }
     if (ret->part == FEED_READ_ROW || ret->part == FEED_READ_DUE) {
         ret->range = (size_t)pg_i64(r, row, 1) - 1; /* WITH ORDINALITY counts from 1 */

@@ -29,7 +29,7 @@ struct feed_read_row {
     int64_t id;
     int64_t us;
     const char *name; /* kind of the row, or queue of the lane; borrowed */
-    bool is_available;
+    bool wants_hint;
     int priority;
     int share;
 };
@@ -66,7 +66,7 @@ enum feed_tick_part { FEED_TICK_NOW, FEED_TICK_WORKER, FEED_TICK_PAUSED };
 
 /* The kinds of work that exist, so that no service sends PostgreSQL a useless query. */
 enum feed_tick_work {
-    FEED_TICK_RATES = 1,     /* keys with a rate, or jobs that wait for two keys */
+    FEED_TICK_RATES = 1,     /* jobs that wait for their keys */
     FEED_TICK_WAKES = 2,     /* jobs that may be able to stop waiting for others */
     FEED_TICK_BATCHES = 4,   /* batches that are closed but not over */
     FEED_TICK_SCHEDULES = 8, /* schedules that are not paused */
@@ -98,7 +98,7 @@ void feed_tick_row(const struct pg_result *r, int row, struct feed_tick_row *ret
 /* Frees limits that no run holds, and updates batches whose jobs no longer exist. */
 enum status feed_store_repair(struct pg *pg, pg_done_cb *done, void *ctx, struct err *err) MUST_USE;
 
-/* Lists the jobs that keys with a rate, and pairs of keys, allow by now, at most `most`, as rows of
+/* Lists the jobs that have waited for their keys and may start by now, at most `most`, as rows of
  * rescue_freed_row(). */
 enum status feed_store_next_rated(struct pg *pg, int32_t most, pg_done_cb *done, void *ctx,
                                   struct err *err) MUST_USE;

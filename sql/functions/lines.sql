@@ -26,6 +26,21 @@ BEGIN
                     1 - (SELECT count(*)::integer FROM exclusive e WHERE e.key = wanted)) - is_kept(wanted, job);
 END $$;
 
+-- Returns each of these keys as many times as jobs of it may start, in their order.
+CREATE OR REPLACE FUNCTION free_places(keys text[]) RETURNS SETOF text
+LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT u.key FROM unnest(keys) WITH ORDINALITY AS u(key, n)
+      LEFT JOIN key_limit l ON l.key = u.key
+     CROSS JOIN LATERAL (SELECT COALESCE(l.max_running, 1) - count(*)::integer AS free FROM exclusive e WHERE e.key = u.key) AS p
+     CROSS JOIN LATERAL generate_series(1, CASE WHEN l.rate IS NULL THEN p.free
+                                                ELSE LEAST(p.free, floor(key_tokens(l, statement_timestamp())))::integer END
+                                           - (SELECT count(*)::integer FROM key_reserved r
+                                               WHERE r.key = u.key AND r.until > statement_timestamp()))
+     ORDER BY u.n;
+END $$;
+
 -- True if the job has two keys, is due and not paused, and finds a free place of both keys.
 CREATE OR REPLACE FUNCTION may_start(j job) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = claimd, pg_catalog, pg_temp AS $$
@@ -230,9 +245,9 @@ END $$;
 
 -- Returns at most `most` jobs that may start by now and would otherwise wait for the next full pass. Called by the leading scheduler
 -- each second. These are jobs of keys with a rate, since a job that was refused because of the rate has lost its hint; jobs with two
--- keys, since of two runs that end at the same time, and each free one of the keys, neither sees that the job may start; and jobs
--- that wait for the key of their kind or map, since its limit may have been raised, or removed together with that key. Looks at
--- ten thousand waiting keys, and at the next ones in the next call.
+-- keys, since of two runs that end at the same time, and each free one of the keys, neither sees that the job may start; jobs whose
+-- key got more places; and jobs whose turn has come because the one before them was cancelled. Looks at 2,000 waiting keys, or at
+-- ten thousand if there are keys with a rate, whose tokens are lost after two seconds; and at the next ones in the next call.
 CREATE OR REPLACE FUNCTION next_of_rates(most integer)
 RETURNS TABLE (id bigint, queue text, kind text, priority smallint, ready_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = claimd, pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -240,22 +255,22 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off S
 #variable_conflict use_column
 DECLARE
     behind text := COALESCE(current_setting('claimd.rates_behind', true), '');
+    keys_max integer := CASE WHEN EXISTS (SELECT FROM key_limit l WHERE l.rate IS NOT NULL) THEN 10000 ELSE 2000 END;
     seen text[];
     is_all boolean;
+    free text[]; -- those of them that have free places
 BEGIN
     WITH RECURSIVE hop(key, n) AS (
         SELECT (SELECT w.key FROM key_waiting w WHERE w.key > behind ORDER BY w.key LIMIT 1), 1
         UNION ALL
         SELECT (SELECT w.key FROM key_waiting w WHERE w.key > h.key ORDER BY w.key LIMIT 1), h.n + 1 FROM hop h
-         WHERE h.key IS NOT NULL AND h.n < 10000)
+         WHERE h.key IS NOT NULL AND h.n < keys_max)
     SELECT array_agg(h.key ORDER BY h.n) FILTER (WHERE h.key IS NOT NULL), bool_or(h.key IS NULL) INTO seen, is_all FROM hop h;
-    PERFORM set_config('claimd.rates_behind', CASE WHEN is_all THEN '' ELSE seen[cardinality(seen)] END, false);
+    free := ARRAY(SELECT f.key FROM free_places(seen) AS f(key) LIMIT most);
+    PERFORM set_config('claimd.rates_behind', CASE WHEN cardinality(free) = most THEN free[most]
+                                                   WHEN is_all THEN '' ELSE seen[cardinality(seen)] END, false);
     RETURN QUERY
-    SELECT n.* FROM next_of_keys(ARRAY(
-        SELECT u.key FROM unnest(seen) AS u(key) LEFT JOIN key_limit l ON l.key = u.key
-         CROSS JOIN LATERAL generate_series(1, key_places(u.key))
-         WHERE l.rate IS NOT NULL OR starts_with(u.key, 'kind:') OR starts_with(u.key, 'map:')
-            OR (SELECT true FROM key_waiting w WHERE w.key = u.key AND w.other_key > '' LIMIT 1))) AS n
+    SELECT n.* FROM next_of_keys(free) AS n
     UNION
     SELECT o.* FROM (
         SELECT j.id, j.queue, j.kind, j.priority, j.ready_at FROM key_waiting w JOIN job j ON j.id = w.job_id
@@ -283,13 +298,9 @@ BEGIN
      WHERE j.id = ANY (ids) AND j.second_key IS NOT NULL AND may_start(j)
     UNION
     SELECT n.* FROM next_of_keys(ARRAY(
-        SELECT k.key FROM (SELECT DISTINCT u.key FROM job j CROSS JOIN LATERAL (VALUES (j.exclusive_key), (j.second_key)) AS u(key)
-                            WHERE j.id = ANY (ids) AND j.state = 'available' AND u.key IS NOT NULL) AS k
-          LEFT JOIN key_limit l ON l.key = k.key
-         CROSS JOIN LATERAL generate_series(1, CASE WHEN l.key IS NULL THEN 1
-                                                    ELSE LEAST(l.max_running, floor(key_tokens(l, statement_timestamp())))::integer END
-                                               - (SELECT count(*)::integer FROM exclusive e WHERE e.key = k.key)
-                                               - is_kept(k.key, NULL)))) AS n;
+        SELECT f.key FROM free_places(ARRAY(
+            SELECT DISTINCT u.key FROM job j CROSS JOIN LATERAL (VALUES (j.exclusive_key), (j.second_key)) AS u(key)
+             WHERE j.id = ANY (ids) AND j.state = 'available' AND u.key IS NOT NULL)) AS f(key))) AS n;
 END $$;
 
 -- Reserves places for those of the jobs that have two keys, have not won, and have been due for long; see key_reserved. Jobs that
@@ -323,7 +334,7 @@ BEGIN
                                 FOR UPDATE SKIP LOCKED));
 END $$;
 
-REVOKE ALL ON FUNCTION key_tokens, is_kept, key_places, may_start, keep_waiting, forget_waiting, first_of_lines,
+REVOKE ALL ON FUNCTION key_tokens, is_kept, key_places, free_places, may_start, keep_waiting, forget_waiting, first_of_lines,
     next_of_lines, leave_lines, next_of_keys, next_waiting, next_of_rates, next_free, keep_places, give_up_places
     FROM PUBLIC, {roles};
 GRANT EXECUTE ON FUNCTION key_tokens TO claimd_admin, claimd_reader;

@@ -238,6 +238,23 @@ START_TEST(a_key_with_three_places_has_three_jobs_that_run)
 }
 END_TEST
 
+static int64_t running(void)
+{
+    return sql_number(fleet.sql, "SELECT count(*) FROM claimd.job WHERE state = 'running'");
+}
+
+/* All of them wait when the key gets more places; no run ends. */
+START_TEST(L9_a_key_that_gets_more_places_uses_them_without_a_full_pass)
+{
+    enqueue("sleep", "{\"ms\": 60000}", "'k'", 6);
+    ck_assert(WAIT_UNTIL(running() == 1 && sql_number(fleet.sql, "SELECT count(*) FROM "
+                                                                 "claimd.key_waiting") == 5,
+                         SOON_US));
+    sql_run(fleet.sql, "SELECT claimd.limit_key('k', 3)");
+    ck_assert(WAIT_UNTIL(running() == 3, SOON_US));
+}
+END_TEST
+
 /* Jobs of two queues, with a limit that is set while they run, raised, and removed. */
 START_TEST(feat_D3_of_a_kind_limited_to_five_never_more_run_until_the_limit_is_gone)
 {
@@ -454,6 +471,7 @@ static Suite *suite(void)
     tcase_add_checked_fixture(many, setup_many_runners, teardown);
     tcase_add_test(many, inv_S18_of_a_queue_limited_to_five_never_more_than_five_run);
     tcase_add_test(many, a_key_with_three_places_has_three_jobs_that_run);
+    tcase_add_test(many, L9_a_key_that_gets_more_places_uses_them_without_a_full_pass);
     tcase_add_test(many, feat_D3_jobs_with_two_keys_keep_both_limits_and_none_is_left_waiting);
     tcase_add_test(many, of_a_queue_with_a_rate_no_more_start_than_that);
     tcase_add_test(many, of_a_key_with_a_rate_no_more_start_than_that_and_others_have_their_own);

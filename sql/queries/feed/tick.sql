@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The cluster poll of each second, by the leader and by standbys too, in one statement. Rows by `what`:
---   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = keys with a rate, or
---      jobs that wait for two keys, their kind or their map, 2 = jobs that may no longer have to wait for others, 4 = batches to end,
---      8 = schedules, 16 = no day of the history for today or tomorrow, 32 = a hold, during which no history is deleted, 64 = jobs that
---      have expired, 128 = maps that are not done
+--   0: a = transactions of this database that write, at = now(), n = T_max in µs, m = what there is, as a sum: 1 = jobs that
+--      wait for their keys, 2 = jobs that may no longer have to wait for others, 4 = batches to end, 8 = schedules,
+--      16 = no day of the history for today or tomorrow, 32 = a hold, during which no history is deleted, 64 = jobs that have expired,
+--      128 = maps that are not done
 --   1: a worker that has not ended: a = worker_id, b = queues, c = kinds, dead, stale, n = lost pops, m = age of its heartbeat in µs
 --   2: a paused queue: a = its name
 -- All tables are small. No locks.
@@ -15,10 +15,7 @@ SELECT 0 AS what,
                          SELECT transaction FROM pg_prepared_xacts WHERE database = current_database()) AS x(xid)), '') AS a,
        NULL::text AS b, NULL::text AS c, false AS dead, false AS stale,
        t_max_us AS n,
-       (CASE WHEN EXISTS (SELECT FROM claimd.key_limit WHERE rate IS NOT NULL)
-                OR EXISTS (SELECT FROM claimd.key_waiting WHERE other_key <> '')
-                OR EXISTS (SELECT FROM claimd.key_waiting WHERE key >= 'kind:' AND key < 'kind;')
-                OR EXISTS (SELECT FROM claimd.key_waiting WHERE key >= 'map:' AND key < 'map;') THEN 1 ELSE 0 END
+       (CASE WHEN EXISTS (SELECT FROM claimd.key_waiting) THEN 1 ELSE 0 END
         + CASE WHEN EXISTS (SELECT FROM claimd.job_wake) THEN 2 ELSE 0 END
         + CASE WHEN EXISTS (SELECT FROM claimd.batch WHERE over_at IS NULL AND closed_at IS NOT NULL) THEN 4 ELSE 0 END
         + CASE WHEN EXISTS (SELECT FROM claimd.schedule WHERE NOT paused) THEN 8 ELSE 0 END

@@ -208,6 +208,26 @@ int64_t given_running(int n, const char *kind, int attempt)
                       kind, attempt, worker_uuid(n));
 }
 
+void given_holder(const char *key)
+{
+    int64_t id = given_running(1, "noop", 1);
+    sql_run(fleet.sql,
+            "UPDATE claimd.job SET flags = 2, exclusive_key = '%s' WHERE id = %lld;"
+            "INSERT INTO claimd.exclusive (key, n, job_id, fence)"
+            " SELECT '%s', 1, id, fence FROM claimd.job WHERE id = %lld",
+            key, (long long)id, key, (long long)id);
+}
+
+int64_t given_waiting(const char *key)
+{
+    return sql_number(fleet.sql,
+                      "WITH new AS (INSERT INTO claimd.job (kind, flags, exclusive_key) VALUES"
+                      " ('noop', 2, '%s') RETURNING exclusive_key, priority, ready_at, id)"
+                      " INSERT INTO claimd.key_waiting (key, priority, ready_at, job_id)"
+                      " SELECT * FROM new RETURNING job_id",
+                      key);
+}
+
 /* ---- life cycle ---- */
 
 bool leads(size_t i)

@@ -38,6 +38,11 @@ void given_past_day(int days_ago);
 /* Adds a job that runs under worker n; returns its id. */
 int64_t given_running(int n, const char *kind, int attempt);
 
+/* Adds a run of worker 1 that holds the key, and a job that a claim has refused because of that;
+ * returns the job's id. */
+void given_holder(const char *key);
+int64_t given_waiting(const char *key);
+
 /* Takes a job's lock on all masters, as another client would. */
 void lock_job(int64_t id, int ms);
 void unlock_job(int64_t id);

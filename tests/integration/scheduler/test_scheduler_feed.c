@@ -255,6 +255,25 @@ START_TEST(X1_after_flushall_the_hints_are_there_again)
 }
 END_TEST
 
+/* The two jobs are read together. */
+START_TEST(L9_a_job_that_waits_for_its_key_is_not_fed_again)
+{
+    given_leader();
+    given_holder("key");
+    sql_run(fleet.sql, "BEGIN");
+    int64_t waiting = given_waiting("key");
+    int64_t beside = fleet_enqueue(&fleet, "noop", "{}", 1);
+    sql_run(fleet.sql, "COMMIT");
+    ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
+    ck_assert(!is_fed(waiting));
+    for (size_t i = 0; i < fleet.options.masters; i++) {
+        fleet_redis(&fleet, i, "FLUSHALL");
+    }
+    ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
+    ck_assert(!is_fed(waiting));
+}
+END_TEST
+
 START_TEST(hints_of_a_node_that_died_are_fed_to_the_next)
 {
     given_leader();
@@ -313,6 +332,7 @@ int main(void)
     tcase_add_test(c, rule2_a_kind_that_nobody_serves_is_fed_when_somebody_does);
     tcase_add_test(c, a_queue_is_fed_again_when_its_pause_ends);
     tcase_add_test(c, X1_after_flushall_the_hints_are_there_again);
+    tcase_add_test(c, L9_a_job_that_waits_for_its_key_is_not_fed_again);
     tcase_add_test(c, hints_of_a_node_that_died_are_fed_to_the_next);
     tcase_add_test(c, W0_a_lost_pop_that_a_worker_reports_is_fed_again);
     tcase_add_test(c, lanes_that_are_new_are_all_found_at_once);

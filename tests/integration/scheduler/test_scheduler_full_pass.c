@@ -133,6 +133,25 @@ START_TEST(X1_hints_that_vanish_one_by_one_are_fed_again)
 }
 END_TEST
 
+START_TEST(L9_the_full_pass_feeds_jobs_that_wait_for_a_key_only_if_that_is_free)
+{
+    given_fed_leader();
+    given_holder("key");
+    sql_run(fleet.sql, "BEGIN");
+    int64_t waiting = given_waiting("key");
+    int64_t beside = fleet_enqueue(&fleet, "noop", "{}", 1);
+    sql_run(fleet.sql, "COMMIT");
+    ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
+    for (int i = 0; i < 2; i++) { /* the second time it is the full pass that feeds again */
+        pop_hints("default", 1);
+        ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
+        ck_assert(!is_fed(waiting));
+    }
+    sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'running'");
+    ck_assert(WAIT_UNTIL(is_fed(waiting), SOON_US));
+}
+END_TEST
+
 /* The transaction began and ended while no tick could find out which ones are writing. */
 START_TEST(rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed)
 {
@@ -287,6 +306,7 @@ int main(void)
     tcase_add_test(c, rule13_a_new_leader_feeds_what_the_old_one_never_would_have);
     tcase_add_test(c, rule13_rows_of_a_clock_that_went_back_are_fed);
     tcase_add_test(c, X1_hints_that_vanish_one_by_one_are_fed_again);
+    tcase_add_test(c, L9_the_full_pass_feeds_jobs_that_wait_for_a_key_only_if_that_is_free);
     tcase_add_test(c, rows_of_a_transaction_that_ends_while_the_ticks_fail_are_fed);
     tcase_add_test(c, a_queue_that_sorts_after_thousands_of_unserved_ones_is_fed);
     tcase_add_test(c, a_leader_without_any_redis_for_3_s_does_not_spin_and_feeds_again);

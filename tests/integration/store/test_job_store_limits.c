@@ -86,6 +86,8 @@ START_TEST(of_a_key_with_a_rate_so_many_start_as_it_has_tokens)
     ck_assert_uint_eq(got.freed_count, 0); /* there is a place, but no token */
     given_tokens("a", 1);
     ASSERT_NUMBER("SELECT id::text FROM claimd.next_of_rates(100)", a + 4);
+    ASSERT_NUMBER("SELECT id::text FROM claimd.next_free(ARRAY(SELECT max(id) FROM claimd.job))",
+                  a + 4); /* three runs hold places, not tokens */
     claim_now(&store_a, a + 4, 2);
     ck_assert_uint_eq(got.job_count, 5);
 }
