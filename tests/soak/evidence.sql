@@ -10,7 +10,8 @@ CREATE UNLOGGED TABLE soak.ledger (
 );
 COPY soak.ledger FROM '$FOLDER/ledger/ledger.csv' (FORMAT csv);
 
--- The faults: a daemon's pid is that of its last start, and PostgreSQL's fault lasts until it can be reached.
+-- The faults: a daemon's pid is that of its last start, and PostgreSQL's fault lasts until it can be reached. A killed runner is known by
+-- its pid and that of its worker, because in a million jobs pids are used again.
 CREATE UNLOGGED TABLE soak.line (text jsonb NOT NULL);
 COPY soak.line FROM '$FOLDER/nemesis.jsonl' (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02');
 CREATE UNLOGGED TABLE soak.fault AS
@@ -22,10 +23,13 @@ SELECT f.at, (SELECT min(o.told) FROM line o WHERE o.ph = 'ok' AND o.x = replace
        CASE WHEN f.detail LIKE '%new state directory' THEN 'kill for good' WHEN f.x = 'kill9_runner' THEN 'kill a runner'
             WHEN f.x LIKE 'stop%' THEN 'stop' WHEN f.x = 'redis_empty' THEN 'wipe' ELSE 'kill' END AS what,
        CASE f.x WHEN 'pg_restart' THEN 'postgres' WHEN 'redis_empty' THEN 'redis' ELSE f.host END AS target,
-       CASE WHEN f.x IN ('kill9', 'stop_worker', 'stop_scheduler')
-            THEN (SELECT s.pid FROM line s WHERE s.x = 'started' AND s.target = f.target AND s.at < f.at ORDER BY s.at DESC LIMIT 1) END AS pid,
+       CASE WHEN f.x IN ('kill9', 'stop_worker', 'stop_scheduler') THEN d.pid END AS pid,
+       CASE f.x WHEN 'kill9_runner' THEN d.pid END AS worker,
        CASE f.x WHEN 'kill9_runner' THEN split_part(f.target, '/', 2)::integer END AS runner
-  FROM line f WHERE f.ph = 'inv' AND f.x <> 'pg_gone';
+  FROM line f
+  LEFT JOIN LATERAL (SELECT s.pid FROM line s
+                      WHERE s.x = 'started' AND s.target = f.host AND s.at < f.at ORDER BY s.at DESC LIMIT 1) AS d ON true
+ WHERE f.ph = 'inv' AND f.x <> 'pg_gone';
 
 -- One row per start, with when its handler was done and when it last wrote a line.
 CREATE UNLOGGED TABLE soak.start AS

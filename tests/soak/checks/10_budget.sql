@@ -5,7 +5,7 @@ SELECT min(x.job) AS job, format('the worker with pid %s lost %s starts, has %s 
                                  (SELECT count(*) FROM soak.fault f WHERE f.pid = x.worker)) AS seen
   FROM soak.start x LEFT JOIN soak.run r ON r.fence = x.fence
  WHERE x.done_us IS NULL AND NOT x.is_fallen AND COALESCE(r.outcome, 'lost') = 'lost'
-   AND NOT EXISTS (SELECT FROM soak.fault k WHERE k.runner = x.runner AND k.at >= to_timestamp(x.t_us / 1e6))
+   AND NOT EXISTS (SELECT FROM soak.fault k WHERE k.worker = x.worker AND k.runner = x.runner AND k.at >= to_timestamp(x.t_us / 1e6))
  GROUP BY x.worker HAVING count(*) > $SLOTS * (SELECT count(*) FROM soak.fault f WHERE f.pid = x.worker)
  LIMIT 20;
 -- wrong: INSERT INTO soak.start SELECT 1, 1000000000 + g, 1, 1, NULL, false, 1, 1, 1, '' FROM generate_series(1, 100) g

@@ -10,7 +10,7 @@ SELECT r.job, CASE WHEN f.at IS NULL THEN 'lost, but nothing has happened to its
   LEFT JOIN LATERAL (
       SELECT g.*, GREATEST(g.at, r.began, (SELECT max(CASE o.target WHEN 'postgres' THEN o.until ELSE o.at END) FROM soak.fault o
                                             WHERE (o.target = 'postgres' OR o.target LIKE 's%') AND o.at < r.ended)) AS since
-        FROM soak.fault g WHERE (g.pid = w.pid OR g.runner = x.runner) AND g.at < r.ended ORDER BY g.at DESC LIMIT 1) f ON true
+        FROM soak.fault g WHERE (g.pid = w.pid OR g.worker = w.pid AND g.runner = x.runner) AND g.at < r.ended ORDER BY g.at DESC LIMIT 1) f ON true
  WHERE r.outcome = 'lost' AND (f.at IS NULL OR r.ended - f.since > interval '15 s')
  LIMIT 20;
 -- wrong: UPDATE soak.run SET outcome = 'lost', ended = ended + interval '1 day' WHERE fence = (SELECT min(fence) FROM soak.run)

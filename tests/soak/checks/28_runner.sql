@@ -4,7 +4,7 @@
 SELECT s.job, format('the runner with pid %s was killed at %s under fence %s, which ended %s at %s', f.runner, f.at, s.fence,
                      COALESCE(r.outcome, 'unheard'), r.ended) AS seen
   FROM soak.fault f
-  JOIN soak.start s ON s.runner = f.runner AND s.done_us IS NULL AND NOT s.is_fallen AND to_timestamp(s.t_us / 1e6) < f.at
+  JOIN soak.start s ON s.worker = f.worker AND s.runner = f.runner AND s.done_us IS NULL AND NOT s.is_fallen AND to_timestamp(s.t_us / 1e6) < f.at
   LEFT JOIN soak.run r ON r.fence = s.fence
   LEFT JOIN soak.job j ON j.id = s.job
  WHERE f.what = 'kill a runner'
