@@ -72,15 +72,31 @@ static struct fault fault_on(const char *command, int which)
     return f;
 }
 
+/* Makes attempts beside two bad nodes until the answers of the three good ones are on time. An
+ * attempt without a late answer must win. */
+static void must_win_beside(const struct fault *fault, int key)
+{
+    for (;;) {
+        proxies_fault(1, 2, fault);
+        int64_t start_us = clock_boot_us();
+        if (proxies_try(key) == REDLOCK_OK) {
+            return;
+        }
+        ck_assert_int_ge(clock_boot_us() - start_us, PROXIES_TIMEOUT_US);
+        proxies_fault(1, 2, NULL);
+        proxies_all_vote();
+        world_flush(world.lock);
+    }
+}
+
 START_TEST(A8_bad_replies_of_two_nodes_of_five_do_not_matter)
 {
     const struct fault fault = fault_on("SET", _i);
     proxies_start(5);
     world_open_voting();
     long before_kib = memory_peak_kib();
-    proxies_fault(1, 2, &fault);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(proxies_try(i), REDLOCK_OK);
+        must_win_beside(&fault, i);
     }
     world_run_for(2 * PROXIES_TIMEOUT_US); /* endless replies have continued all the time */
     proxies_fault(0, 5, NULL);
@@ -123,7 +139,7 @@ START_TEST(C2_bad_replies_to_the_greeting_keep_a_node_out_until_it_is_well)
     proxies_fault(2, 1, &fault);
     world_open();
     run_until(redlock_async_voting(world.lock) == 2);
-    ck_assert_int_eq(proxies_try(1), REDLOCK_OK);
+    run_until(proxies_try(1) == REDLOCK_OK);
     /* Down, or refused if its answers are not Redis; a slow machine sees one, then the other. */
     run_until(world_events_of(REDLOCK_EVENT_DOWN) + world_events_of(REDLOCK_EVENT_REFUSED) >= 1);
     ck_assert_uint_eq(redlock_async_voting(world.lock), 2);
