@@ -93,6 +93,17 @@ START_TEST(of_a_key_with_a_rate_so_many_start_as_it_has_tokens)
 }
 END_TEST
 
+START_TEST(L9_after_the_next_job_of_a_key_was_cancelled_the_one_after_it_is_found)
+{
+    int64_t a = add_keyed(3, "a");
+    claim_now(&store_a, a, 3);
+    finish_now(0, FINISH_COMPLETED);
+    ck_assert_int_eq(got.freed[0], a + 1);
+    sql_run(side, "SELECT claimd.cancel(%lld)::text", (long long)a + 1);
+    ASSERT_NUMBER("SELECT id::text FROM claimd.next_of_rates(100)", a + 2);
+}
+END_TEST
+
 START_TEST(who_is_refused_for_the_place_of_a_key_takes_no_token)
 {
     int64_t a = add_keyed(3, "a");
@@ -433,6 +444,7 @@ int main(void)
     tcase_add_test(tc, A4_a_kept_edit_is_applied_by_the_next_claim_of_a_job_without_limits);
     tcase_add_test(tc, A4_a_job_with_a_kept_edit_whose_row_is_locked_is_put_back_not_dropped);
     tcase_add_test(tc, of_a_key_with_a_rate_so_many_start_as_it_has_tokens);
+    tcase_add_test(tc, L9_after_the_next_job_of_a_key_was_cancelled_the_one_after_it_is_found);
     tcase_add_test(tc, who_is_refused_for_the_place_of_a_key_takes_no_token);
     tcase_add_loop_test(tc, every_end_of_a_run_frees_its_key_and_names_the_next_job,
                         FINISH_COMPLETED, FINISH_HAND_BACK + 1);
