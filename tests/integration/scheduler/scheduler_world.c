@@ -208,24 +208,25 @@ int64_t given_running(int n, const char *kind, int attempt)
                       kind, attempt, worker_uuid(n));
 }
 
-void given_holder(const char *key)
+struct queued given_waiting(void)
 {
-    int64_t id = given_running(1, "noop", 1);
+    struct queued q;
+    int64_t holder = given_running(1, "noop", 1);
     sql_run(fleet.sql,
-            "UPDATE claimd.job SET flags = 2, exclusive_key = '%s' WHERE id = %lld;"
+            "UPDATE claimd.job SET flags = 2, exclusive_key = 'key' WHERE id = %lld;"
             "INSERT INTO claimd.exclusive (key, n, job_id, fence)"
-            " SELECT '%s', 1, id, fence FROM claimd.job WHERE id = %lld",
-            key, (long long)id, key, (long long)id);
-}
-
-int64_t given_waiting(const char *key)
-{
-    return sql_number(fleet.sql,
-                      "WITH new AS (INSERT INTO claimd.job (kind, flags, exclusive_key) VALUES"
-                      " ('noop', 2, '%s') RETURNING exclusive_key, priority, ready_at, id)"
-                      " INSERT INTO claimd.key_waiting (key, priority, ready_at, job_id)"
-                      " SELECT * FROM new RETURNING job_id",
-                      key);
+            " SELECT 'key', 1, id, fence FROM claimd.job WHERE id = %lld",
+            (long long)holder, (long long)holder);
+    sql_run(fleet.sql, "BEGIN");
+    q.waiting =
+        sql_number(fleet.sql, "WITH new AS (INSERT INTO claimd.job (kind, flags, exclusive_key)"
+                              " VALUES ('noop', 2, 'key') RETURNING exclusive_key, priority,"
+                              " ready_at, id)"
+                              " INSERT INTO claimd.key_waiting (key, priority, ready_at, job_id)"
+                              " SELECT * FROM new RETURNING job_id");
+    q.beside = fleet_enqueue(&fleet, "noop", "{}", 1);
+    sql_run(fleet.sql, "COMMIT");
+    return q;
 }
 
 /* ---- life cycle ---- */

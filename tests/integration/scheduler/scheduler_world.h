@@ -38,10 +38,13 @@ void given_past_day(int days_ago);
 /* Adds a job that runs under worker n; returns its id. */
 int64_t given_running(int n, const char *kind, int attempt);
 
-/* Adds a run of worker 1 that holds the key, and a job that a claim has refused because of that;
- * returns the job's id. */
-void given_holder(const char *key);
-int64_t given_waiting(const char *key);
+/* Adds a run of worker 1 that holds a key, a job that a claim has refused because of that, and a
+ * job without a key, which is read together with it. */
+struct queued {
+    int64_t waiting;
+    int64_t beside;
+};
+struct queued given_waiting(void);
 
 /* Takes a job's lock on all masters, as another client would. */
 void lock_job(int64_t id, int ms);

@@ -255,22 +255,17 @@ START_TEST(X1_after_flushall_the_hints_are_there_again)
 }
 END_TEST
 
-/* The two jobs are read together. */
 START_TEST(L9_a_job_that_waits_for_its_key_is_not_fed_again)
 {
     given_leader();
-    given_holder("key");
-    sql_run(fleet.sql, "BEGIN");
-    int64_t waiting = given_waiting("key");
-    int64_t beside = fleet_enqueue(&fleet, "noop", "{}", 1);
-    sql_run(fleet.sql, "COMMIT");
-    ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
-    ck_assert(!is_fed(waiting));
+    struct queued q = given_waiting();
+    ck_assert(WAIT_UNTIL(is_fed(q.beside), SOON_US));
+    ck_assert(!is_fed(q.waiting));
     for (size_t i = 0; i < fleet.options.masters; i++) {
         fleet_redis(&fleet, i, "FLUSHALL");
     }
-    ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
-    ck_assert(!is_fed(waiting));
+    ck_assert(WAIT_UNTIL(is_fed(q.beside), SOON_US));
+    ck_assert(!is_fed(q.waiting));
 }
 END_TEST
 

@@ -136,19 +136,15 @@ END_TEST
 START_TEST(L9_the_full_pass_feeds_jobs_that_wait_for_a_key_only_if_that_is_free)
 {
     given_fed_leader();
-    given_holder("key");
-    sql_run(fleet.sql, "BEGIN");
-    int64_t waiting = given_waiting("key");
-    int64_t beside = fleet_enqueue(&fleet, "noop", "{}", 1);
-    sql_run(fleet.sql, "COMMIT");
-    ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
+    struct queued q = given_waiting();
+    ck_assert(WAIT_UNTIL(is_fed(q.beside), SOON_US));
     for (int i = 0; i < 2; i++) { /* the second time it is the full pass that feeds again */
         pop_hints("default", 1);
-        ck_assert(WAIT_UNTIL(is_fed(beside), SOON_US));
-        ck_assert(!is_fed(waiting));
+        ck_assert(WAIT_UNTIL(is_fed(q.beside), SOON_US));
+        ck_assert(!is_fed(q.waiting));
     }
     sql_run(fleet.sql, "DELETE FROM claimd.job WHERE state = 'running'");
-    ck_assert(WAIT_UNTIL(is_fed(waiting), SOON_US));
+    ck_assert(WAIT_UNTIL(is_fed(q.waiting), SOON_US));
 }
 END_TEST
 
